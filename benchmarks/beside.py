@@ -1,20 +1,20 @@
-"""Two checkouts of fastpipe, measured in turns on the same photos: what a change costs, or brings.
+"""Compares the speed of two checkouts of fastpipe on the same photos.
 
     python benchmarks/beside.py OLD_CHECKOUT PHOTOS [--new NEW_CHECKOUT] [--processes 5] [--rounds 5]
                                 [--only WORD] [--json FILE]
 
-The new one is the checkout of this script. PHOTOS is a folder as ImageFolder takes it (root/class/….jpg). An older
-commit can be had by
+The new checkout is that of this script. PHOTOS is a folder as ImageFolder takes it (root/class/….jpg). These commands
+make a checkout of an older commit:
 
     git worktree add --detach OLD_CHECKOUT COMMIT
     cmake -S OLD_CHECKOUT/fastpipe/core -B /tmp/old-core && cmake --build /tmp/old-core
     cp /tmp/old-core/libfastpipe_core.so OLD_CHECKOUT/fastpipe/core/
 
-Each side is a process of its own that waits while the other one works, and both are started anew several times: where
-a process's memory happens to lie makes some 5% of its speed. A figure is processor time of an image (of threads and
-workers, too), the median over all rounds; the ratio, new to old, is the median of the rounds' ratios, with their
-quartiles. `equal` says that both make the same bytes from the same seed. With no thread the calling one makes the
-batches; crop is a random resized crop and a flip.
+Each side is a separate process that waits while the other one works. Both are started several times, as the place of a
+process's memory changes its speed by some 5%. A figure is the processor time of an image (including threads and
+workers), the median over all rounds; the ratio, new to old, is the median of the rounds' ratios, with their quartiles.
+`equal` says that both make the same bytes from the same seed. Without threads, the calling thread makes the batches;
+crop is a random resized crop and a flip.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-SAMPLES = 250  # of a task of single samples
+SAMPLES = 250  # the number of samples in a task of single samples
 BATCH = 64
 
 
@@ -43,7 +43,7 @@ BATCH = 64
 
 
 def _rows(photos: str) -> dict[str, tuple[int, Callable[[], Iterator[Any]]]]:
-    """The tasks: how many images each makes, and what makes them."""
+    """The tasks by name: the number of images, and a function that makes them."""
     import fastpipe
     from fastpipe import transforms as T
 
@@ -81,7 +81,7 @@ def _processor_s() -> float:
 
 
 def serve(photos: str) -> None:
-    """Runs tasks by their names, from standard input."""
+    """Reads names of tasks from standard input, and runs them."""
     import torch
 
     torch.set_num_threads(1)
@@ -108,7 +108,7 @@ def serve(photos: str) -> None:
 
 
 class Side:
-    """A checkout in a process of its own."""
+    """A process that runs one checkout."""
 
     def __init__(self, checkout: Path, photos: Path) -> None:
         environment = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
@@ -136,7 +136,7 @@ class Side:
 
 @dataclass
 class Found:
-    """A task's figures: for each pair of processes both sides' time of an image, and the ratio of each round."""
+    """A task's figures: both sides' times of an image for each pair of processes, and each round's ratio."""
 
     old_us: list[float] = field(default_factory=list)
     new_us: list[float] = field(default_factory=list)
@@ -145,13 +145,13 @@ class Found:
 
 
 def measure(options: argparse.Namespace, found: dict[str, Found]) -> None:
-    """Adds what one process of each side takes, in turns, who comes first by chance."""
+    """Adds the times of one pair of processes, which take turns in random order."""
     sides = [Side(options.new, options.photos), Side(options.old, options.photos)]
     for name, count in sides[0].rows.items():
         if options.only not in name:
             continue
         row = found.setdefault(name, Found())
-        row.equal &= sides[0].ask("bytes", name) == sides[1].ask("bytes", name)  # which warms both, too
+        row.equal &= sides[0].ask("bytes", name) == sides[1].ask("bytes", name)  # which also warms both up
         taken: list[list[float]] = [[], []]
         for _ in range(options.rounds):
             for side in random.sample((0, 1), 2):
@@ -168,8 +168,8 @@ def main() -> None:
     parser.add_argument("old", type=Path)
     parser.add_argument("photos", type=Path)
     parser.add_argument("--new", type=Path, default=Path(__file__).resolve().parents[1])
-    parser.add_argument("--processes", type=int, default=5, help="how often both sides are started (5)")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds each time (5)")
+    parser.add_argument("--processes", type=int, default=5, help="number of times that both sides are started (5)")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds for each start (5)")
     parser.add_argument("--only", default="", help="rows whose name has this word")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

@@ -1,13 +1,13 @@
-"""The core against what else decodes and resizes: JPEGs, PNGs, boxes of them, and resized and normalised images.
+"""Compares the core with other decoders and resizers: whole JPEGs and PNGs, regions, resized and normalised images.
 
     python benchmarks/core.py PHOTOS [--count 60] [--rounds 5] [--workers 2] [--only WORD] [--json FILE]
 
-One thread, bytes in memory. The JPEGs are baseline ones from below PHOTOS, and the same with their coefficients in
-progressive scans. PNGs are made here, in a folder that goes away: the photos, whose longer side is made 500 pixels, as
-Pillow writes them without being told and with ``optimize=True``, and masks of 20 classes with a palette. A region is
-the box that a RandomResizedCrop draws. Pipelines (RandomResizedCrop(224), flip, ToTensor, Normalize) go from PNG files
-to float tensors, one by one, and in loaders with `--workers` workers, by the clock. What the core makes is compared
-with Pillow's before anything is timed. `mark` says how many times as fast as the first it is to be.
+One thread, bytes in memory. The JPEGs are baseline files from below PHOTOS, and the same with their coefficients in
+progressive scans. The PNGs are made in a temporary folder: the photos, with a longer side of 500 pixels, as Pillow
+writes them by default and with ``optimize=True``, and palette masks of 20 classes. A region is the box of a
+RandomResizedCrop. Pipelines (RandomResizedCrop(224), flip, ToTensor, Normalize) go from PNG files to float tensors, one
+by one, and in loaders with `--workers` workers, by the clock. The core's pixels are compared with Pillow's before
+anything is timed. `mark` is the expected speed as a multiple of the first contender's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fastpipe.transforms import functional as F
 from fastpipe.types import Box
 
 CROP, OUT = (270, 340), (224, 224)
-"""Height and width of what is resized, a usual crop of a photo, and of the result."""
+"""Height and width of the input of the resize (a typical crop of a photo), and of the result."""
 
 SIDE, CLASSES, REPEAT = 500, 20, 3
 PNGS = {"default": {}, "optimize": {"optimize": True}, "masks": {}}
@@ -45,7 +45,7 @@ Decode = Callable[[bytes], Any]
 
 
 def baseline(paths: Sequence[Path], count: int) -> list[bytes]:
-    """The content of the first JPEGs in colour, in one scan."""
+    """The bytes of the first baseline JPEGs in colour."""
     found = []
     for path in paths:
         header = readers.parse_header(data := path.read_bytes())
@@ -59,7 +59,7 @@ def baseline(paths: Sequence[Path], count: int) -> list[bytes]:
 
 
 def in_several_scans(data: bytes) -> bytes:
-    """A JPEG whose coefficients are in progressive scans."""
+    """Converts a JPEG to progressive scans of the same coefficients."""
     out = io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
         image.save(out, "JPEG", quality="keep", progressive=True)
@@ -76,13 +76,13 @@ def opencv(data: bytes, flag: int = cv2.IMREAD_COLOR_RGB) -> Any:
 
 
 def turbojpeg() -> dict[str, Any]:
-    """The reader of libjpeg-turbo 3, by its name, if it loads here."""
+    """The reader of libjpeg-turbo 3 by name; empty if it doesn't load here."""
     name = "turbojpeg"
     return {name: readers.get_reader(name)} if name in readers.available_readers() else {}
 
 
 def crops(files: Sequence[bytes]) -> list[Box]:
-    """A RandomResizedCrop's box of each, the same ones on every run."""
+    """Draws a RandomResizedCrop's box for each file, the same on every run."""
     torch.manual_seed(0)
     sizes = [readers.parse_header(data).size for data in files]
     drawn = (T.RandomResizedCrop.get_params(torch.empty(3, *size), [0.08, 1.0], [3 / 4, 4 / 3]) for size in sizes)
@@ -90,20 +90,20 @@ def crops(files: Sequence[bytes]) -> list[Box]:
 
 
 def of_box(data: bytes, box: Box, decode: Decode = pillow) -> np.ndarray[Any, Any]:
-    """A box cut out of the whole image."""
+    """Decodes the whole image, and cuts a box out."""
     part: np.ndarray[Any, Any] = decode(data)[box.top : box.bottom, box.left : box.right]
     return part
 
 
 def decoding(bench: Benchmark, name: str, files: Sequence[bytes], others: dict[str, Decode], mark: float) -> None:
-    """Whole images, by other decoders and by the core."""
+    """Times whole images with other decoders and the core."""
     own = readers.get_reader("core").decode
     contenders = {who: calls(decode, files) for who, decode in {**others, "fastpipe": own}.items()}
     bench.row(name, contenders, len(files), equal=["fastpipe"], reference=calls(pillow, files), mark=mark)
 
 
 def regions(bench: Benchmark, name: str, files: Sequence[bytes], others: dict[str, Any], mark: float) -> None:
-    """A box of each image: by readers that decode regions, and cut out by other decoders."""
+    """Times a box of each image: by readers that decode regions, and by decoders of whole images."""
     pairs = list(zip(files, crops(files), strict=True))
     contenders = {
         who: calls(
@@ -130,9 +130,9 @@ def jpegs(bench: Benchmark, files: Sequence[bytes]) -> None:
 
 
 def resizing(bench: Benchmark, files: Sequence[bytes]) -> None:
-    """Photos of 270×340 to 224×224, bilinear with antialiasing; and on to normalised floats (C, H, W)."""
+    """Times the resize of 270×340 to 224×224, bilinear with antialiasing; also to normalised floats (C, H, W)."""
     images = [Image.fromarray(pillow(data)).resize(CROP[::-1], Image.Resampling.BICUBIC) for data in files[:20]]
-    tensors = [torch.from_numpy(np.array(image)).permute(2, 0, 1)[None] for image in images]  # torch's best layout
+    tensors = [torch.from_numpy(np.array(image)).permute(2, 0, 1)[None] for image in images]  # torch's fastest layout
     mean, std = (torch.tensor(values).view(3, 1, 1) for values in (MEAN, STD))
 
     def by_torch(tensor: torch.Tensor) -> torch.Tensor:
@@ -165,7 +165,7 @@ def resizing(bench: Benchmark, files: Sequence[bytes]) -> None:
 
 
 def make_pngs(paths: Sequence[Path], count: int, folder: Path) -> None:
-    """The PNGs, below a folder for each kind, as ImageFolder takes them."""
+    """Writes the PNGs, in a folder for each kind, as ImageFolder takes them."""
     made = 0
     for path in paths:
         with Image.open(path) as image:
@@ -204,7 +204,7 @@ def pngs(bench: Benchmark, folder: Path) -> None:
 
 
 def pipelines(bench: Benchmark, name: str, folder: Path) -> None:
-    """From files to floats: one by one, and in loaders."""
+    """Times pipelines from files to floats: one by one, and in loaders."""
     ours = fastpipe.ImageFolder(folder, training(T))
     theirs = torchvision.datasets.ImageFolder(folder, training(torchvision.transforms))
     count, workers = len(ours), bench.options.workers
@@ -222,7 +222,7 @@ def pipelines(bench: Benchmark, name: str, folder: Path) -> None:
 def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--count", type=int, default=60, help="files of each kind (%(default)s)")
-    parser.add_argument("--workers", type=int, default=2, help="of loaders (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="workers of loaders (%(default)s)")
     bench = Benchmark(parser.parse_args(), f"the core ({core.isa()})" if core.available() else core.why_not())
     options = bench.options
     paths = photos(options.photos, 5 * options.count)

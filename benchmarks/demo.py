@@ -1,4 +1,4 @@
-"""fastpipe from files to tensors, beside torchvision: what `scripts/demo` runs.
+"""Compares fastpipe with torchvision from files to tensors; `scripts/demo` runs this.
 
     python benchmarks/demo.py [PATH] [--out FOLDER] [--images N] [--rounds N] [--write-config]
 
@@ -7,11 +7,11 @@ photos, in any layout, and copies it, so that nothing is written among them. The
 
 1. measures the readers on them and writes the choice to a config: one beside the photos, or with --write-config
    this machine's own;
-2. compares finished samples with torchvision's, bit for bit, and where the random numbers end;
-3. times both `ImageFolder`s in one process and one thread, rounds interleaved;
-4. times torch's `DataLoader` by `fastpipe run` and with the imports exchanged, and `fastpipe.DataLoader`, with workers.
+2. compares finished samples with torchvision's, bit for bit, and the final states of the generators;
+3. times both `ImageFolder`s in one process and one thread, in interleaved rounds;
+4. times torch's `DataLoader` by `fastpipe run` and with exchanged imports, and `fastpipe.DataLoader`, with workers.
 
-Exits with 1 where a sample isn't torchvision's. Without torchvision it shows fastpipe's own figures.
+The exit status is 1 if a sample differs from torchvision's. Without torchvision it only shows fastpipe's figures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # for `tv`, torchvision beside a CPU torch
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # for torchvision_here
 
 import cv2
 import rich.box
@@ -47,13 +47,13 @@ from fastpipe.tools.bench.measure import default_workers
 from fastpipe.tools.bench.samples import MIXES, make_folder, sample_folder
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
-REPEATED = 8  # a worker's epoch goes through the photos so often: a shorter one is mostly its beginning
+REPEATED = 8  # times that a worker's epoch reads the photos, as the start would dominate a shorter epoch
 SUFFIXES = {"jpeg": ".jpg", "png": ".png", "webp": ".webp", "bmp": ".bmp", "tiff": ".tiff", "ppm": ".ppm"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the closing table; `good` is None where nothing was promised."""
+    """One line of the final table; `good` is None if the line has no expected result."""
 
     what: str
     fastpipe: str = ""
@@ -63,18 +63,18 @@ class Row:
 
 
 def equal_row(what: str, equal: int, count: int) -> Row:
-    """How many were equal; all of them have to be."""
+    """The line for a comparison, in which all have to be equal."""
     good = equal == count
     return Row(what, result=f"all {count:,} equal" if good else f"{equal:,} of {count:,}: NOT EQUAL", good=good)
 
 
 def say(text: str) -> None:
-    """Prints a line at once, also into a pipe."""
+    """Prints a line and flushes it, for pipes."""
     print(text, flush=True)
 
 
 def import_torchvision() -> Any:
-    """torchvision, or None: everything but the comparison works without it."""
+    """Imports torchvision; None if it doesn't load, in which case only the comparison is left out."""
     try:
         from torchvision_here import torchvision
     except Exception as error:  # a build for another torch fails in many ways
@@ -84,7 +84,7 @@ def import_torchvision() -> Any:
 
 
 def make_photos(folder: Path, images: int) -> dict[str, Path]:
-    """Made photos: format → a root as ImageFolder takes it."""
+    """Makes synthetic photos; returns a root for ImageFolder for each format."""
     roots = {}
     for format, kinds in MIXES.items():
         count = images if format == "jpeg" else max(1, images // 4)
@@ -95,7 +95,7 @@ def make_photos(folder: Path, images: int) -> dict[str, Path]:
 
 
 def copy_photos(path: Path, folder: Path, images: int) -> dict[str, Path]:
-    """A sample of the user's photos: format → a root as ImageFolder takes it."""
+    """Copies some of the user's photos; returns a root for ImageFolder for each format."""
     roots = {}
     for number, sample in enumerate(sample_folder(path, count=images)):
         if sample.format in SUFFIXES:
@@ -107,7 +107,7 @@ def copy_photos(path: Path, folder: Path, images: int) -> dict[str, Path]:
 
 
 def recipes(module: Any) -> dict[str, Any]:
-    """The same three pipelines from torchvision's or from fastpipe's transforms."""
+    """Three pipelines of torchvision's or fastpipe's transforms."""
     train = [module.RandomResizedCrop(224), module.RandomHorizontalFlip()]
     tensor = [module.ToTensor(), module.Normalize(MEAN, STD)]
     return {
@@ -118,7 +118,7 @@ def recipes(module: Any) -> dict[str, Any]:
 
 
 def compare_samples(roots: dict[str, Path], config: MachineConfig, torchvision: Any) -> list[Row]:
-    """Finished samples of the same seeds, every value of them, and where torch's generator stands afterwards."""
+    """Compares all values of finished samples from the same seeds, and the final state of torch's generator."""
     rows = []
     theirs = recipes(torchvision.transforms)
     for name, transform in recipes(T).items():
@@ -137,7 +137,7 @@ def compare_samples(roots: dict[str, Path], config: MachineConfig, torchvision: 
 
 
 def compare_speed(roots: dict[str, Path], config: MachineConfig, torchvision: Any, rounds: int) -> list[Row]:
-    """Milliseconds an image: the median round of each, and the median of the rounds' ratios."""
+    """Times milliseconds an image: the median round of each side, and the median of the rounds' ratios."""
     contenders: dict[tuple[str, str, str], tuple[Callable[[int], Any], int]] = {}
     for format, root in roots.items():
         for name, transform in recipes(T).items():
@@ -173,9 +173,10 @@ def compare_speed(roots: dict[str, Path], config: MachineConfig, torchvision: An
 
 
 def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds: int) -> list[Row]:
-    """Images a second of loaders with workers, training as float.
+    """Times images a second of loaders with workers, with the training transform to floats.
 
-    torchvision's `ImageFolder` in torch's loader under ``fastpipe run``; the imports exchanged; `fastpipe.DataLoader`.
+    The contenders are torchvision's `ImageFolder` in torch's loader under ``fastpipe run``, the same with exchanged
+    imports, and `fastpipe.DataLoader`.
     """
     workers = min(default_workers(), 4)
     name = "training, float"
@@ -232,7 +233,7 @@ def print_rows(rows: list[Row]) -> None:
 
 
 def demo(arguments: argparse.Namespace, out: Path) -> bool:
-    """Runs all parts; whether everything promised held."""
+    """Runs all parts; returns True if every line with an expected result is good."""
     if (out / "photos").exists():
         raise DatasetError(f"{out / 'photos'} exists already; give --out a folder without one")
     if arguments.path is None:
@@ -242,7 +243,7 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
         roots = copy_photos(arguments.path, out / "photos", arguments.images)
         if not roots:
             raise DatasetError(f"{arguments.path} holds no image of format {', '.join(SUFFIXES)}")
-    os.environ["FASTPIPE_CACHE"] = str(out / "cache")  # the photos' indexes are nothing to keep
+    os.environ["FASTPIPE_CACHE"] = str(out / "cache")  # don't keep the photos' indexes
     if arguments.write_config:
         file = MachineConfig.path()
     else:

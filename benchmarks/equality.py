@@ -1,15 +1,19 @@
-"""Finished samples of fastpipe against torchvision's on real photos, byte for byte, with the core and without it.
+"""Compares fastpipe's finished samples with torchvision's on real photos, byte for byte, with and without the core.
 
     python benchmarks/equality.py --photos PHOTOS [--inputs files pil opened opener] [--seeds 5] [--most N]
                                   [--cores auto portable off]
 
 PHOTOS is a folder as `ImageFolder` takes it. For each photo, transform and seed, torchvision's result on the loaded
-PIL image is compared with the sample of `fastpipe.ImageFolder` (``files``), with the results of fastpipe's transforms
-on that image (``pil``) and on the one of `fastpipe.open_image` (``opened``), and with that of torchvision's transforms
-on the one that ``Image.open`` gives behind `fastpipe.register_pillow_opener` (``opener``): as uint8 and as normalised
-float32, by its hash, and the PIL image itself: class, mode, size, info and all four bytes of a pixel. Each of
-``--cores`` is a value of `FASTPIPE_CORE` and runs in a process of its own; all have to give the same. What draws
-nothing, and what takes long, is compared at one seed. Exit status 1 where anything differs.
+PIL image is compared with
+
+    files     the sample of `fastpipe.ImageFolder`
+    pil       fastpipe's transforms on the same PIL image
+    opened    fastpipe's transforms on the image of `fastpipe.open_image`
+    opener    torchvision's transforms on the image of ``Image.open`` with `fastpipe.register_pillow_opener`
+
+as uint8 and as normalised float32, by hash, and as a PIL image: class, mode, size, info and all four bytes of a pixel.
+Each of ``--cores`` is a value of `FASTPIPE_CORE` and runs in a separate process. Transforms that draw nothing or take
+long are compared for one seed. The exit status is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -44,11 +48,11 @@ PIL = "PIL image"
 KINDS = (PIL, "uint8", "normalised")
 INPUTS = ("files", "pil", "opened", "opener")
 Samples: TypeAlias = "dict[tuple[str, str, int], list[Any]]"
-"""By transform, kind and seed: what tells each view from another, as `told` gives it."""
+"""By transform, kind and seed: a description of each view, as from `told`."""
 
 
 def transforms(T: Any) -> dict[str, list[Any]]:
-    """What comes before the tensor, by name, in one of the two libraries."""
+    """The transforms before the tensor, by name, of one of the two libraries."""
     bilinear, bicubic = T.InterpolationMode.BILINEAR, T.InterpolationMode.BICUBIC
     crop = [T.RandomResizedCrop(224), T.RandomHorizontalFlip()]
     small = T.Resize(160)
@@ -107,12 +111,12 @@ def transforms(T: Any) -> dict[str, list[Any]]:
 
 
 def ends(T: Any, kind: str) -> list[Any]:
-    """What makes a kind of sample of an image."""
+    """The last transforms for a kind of sample."""
     return {PIL: [], "uint8": [T.PILToTensor()], "normalised": [T.ToTensor(), T.Normalize(MEAN, STD)]}[kind]
 
 
 def told(view: Any) -> tuple[Any, ...]:
-    """What tells a sample from another: of an image mode, size, info and all bytes, also the fourth behind RGB."""
+    """A description of a sample to compare; for an image: mode, size, info and all bytes, including RGB's fourth."""
     if isinstance(view, torch.Tensor):
         return view.dtype, tuple(view.shape), hashlib.sha256(view.contiguous().numpy().data).digest()
     pixels = view.tobytes("raw", "RGBX") if view.mode == "RGB" else view.tobytes()
@@ -121,7 +125,7 @@ def told(view: Any) -> tuple[Any, ...]:
 
 
 def drawn(seeds: int) -> list[tuple[str, int, int]]:
-    """Each transform's name and seed, and how many views of an image it makes."""
+    """The name, the seed and the number of views of each transform to compare."""
     return [
         (name, seed, VIEWS if name == "MultiView" else 1)
         for name in transforms(fastpipe_transforms)
@@ -130,24 +134,24 @@ def drawn(seeds: int) -> list[tuple[str, int, int]]:
 
 
 def expected(path: str, seeds: int) -> Samples:
-    """A photo's samples by torchvision. All kinds follow alike drawings, as no end draws."""
+    """A photo's samples by torchvision. All kinds have the same drawings, as the last transforms don't draw."""
     T = torchvision.transforms
     photo, chains = torchvision.datasets.folder.default_loader(path), transforms(T)
     found = {}
     for name, seed, count in drawn(seeds):
         seed_all(seed)
-        views = [T.Compose(chains[name])(photo) for _ in range(count)]  # as people write several views of an image
+        views = [T.Compose(chains[name])(photo) for _ in range(count)]  # as users write several views of an image
         for kind in KINDS:
             found[name, kind, seed] = [told(T.Compose(ends(T, kind))(view)) for view in views]
     return found
 
 
 class Ours:
-    """fastpipe's samples, in a process that has one of the cores.
+    """Makes fastpipe's samples, in a process with one of the cores.
 
     Args:
         photos: the folder.
-        inputs: what they are made from, of `INPUTS`.
+        inputs: the inputs to make samples from, of `INPUTS`.
     """
 
     def __init__(self, photos: str, inputs: list[str]) -> None:
@@ -169,7 +173,7 @@ class Ours:
                     self._datasets[name, kind] = fastpipe.ImageFolder(photos, views)
 
     def samples(self, index: int, path: str, seeds: int) -> dict[str, Samples]:
-        """A photo's samples, by what they are made from."""
+        """A photo's samples by input."""
         found = {given: self._from_image(given, path, seeds) for given in self._composed}
         return {"files": self._from_file(index, path, seeds), **found} if self._datasets else found
 
@@ -185,7 +189,7 @@ class Ours:
         return found
 
     def _from_image(self, given: str, path: str, seeds: int) -> Samples:
-        """A photo's samples made of its PIL image, which must stay as it is; a lazy one is opened anew for each."""
+        """A photo's samples made from its PIL image, which mustn't change; a lazy image is opened again for each."""
         found = {}
         photo = _photo(given, path)
         before = told(_photo(given, path))
@@ -195,7 +199,7 @@ class Ours:
                     photo = _photo(given, path)
                 seed_all(seed)
                 views = [self._composed[given][name, kind](photo) for _ in range(count)]
-                made = [told(view) for view in views]  # first, as images get their pixels by it
+                made = [told(view) for view in views]  # first, as it loads the images' pixels
                 is_plain = kind != PIL or all(type(view) is Image.Image for view in views)
                 stays = told(photo) == before if given == "pil" or kind == PIL else True
                 found[name, kind, seed] = made if is_plain and stays else [None] * count
@@ -210,27 +214,27 @@ def _photo(given: str, path: str) -> Image.Image:
         return photo
 
 
-_ours: list[Ours] = []  # of this process
+_ours: list[Ours] = []  # this process's
 
 
 def begin(core: str, photos: str, inputs: list[str]) -> None:
-    """In the process that has this core."""
+    """Initialises a process with one of the cores."""
     os.environ["FASTPIPE_CORE"] = core
     torch.set_num_threads(1)
     _ours.append(Ours(photos, inputs))
 
 
 def given(*arguments: Any) -> dict[str, Samples]:
-    """`Ours.samples` of this process."""
+    """Calls this process's `Ours.samples`."""
     return _ours[0].samples(*arguments)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--photos", required=True, help="a folder with one folder a class")
+    parser.add_argument("--photos", required=True, help="a folder with one folder for each class")
     parser.add_argument("--inputs", nargs="+", choices=INPUTS, default=INPUTS, help="as above; all by default")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--most", type=int, help="only so many photos, spread over the folder")
+    parser.add_argument("--most", type=int, help="the most photos, spread over the folder")
     parser.add_argument("--cores", nargs="+", default=["auto", "portable", "off"], help="values of FASTPIPE_CORE")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -248,7 +252,7 @@ def main() -> None:
             )
             for core in options.cores
         }
-        jobs = [  # of all photos, so that no core waits for a slower one
+        jobs = [  # for all photos at once, so that no core waits for a slower one
             {core: pool.submit(given, index, paths[index], options.seeds) for core, pool in pools.items()}
             for index in chosen
         ]

@@ -1,21 +1,21 @@
-"""How many CPUs it takes to feed a GPU: ResNet-50's training step (channels_last, bfloat16), fed in several ways.
+"""Measures how many CPUs feed a GPU: ResNet-50's training step (channels_last, bfloat16), fed in several ways.
 
     python benchmarks/feeds.py PHOTOS [--cpus 2,4,8,16] [--batch-size 256] [--steps 100] [--packed FOLDER]
                                [--json FILE]
     python benchmarks/feeds.py PHOTOS --device cpu --network tiny --batch-size 8 --steps 4    # without a GPU
 
 PHOTOS is a folder as ImageFolder takes it (root/class/….jpg), on a disk that isn't the limit. The transform is
-RandomResizedCrop(224), flip, ToTensor, Normalize, the order is random; few photos are gone through several times.
+RandomResizedCrop(224), flip, ToTensor, Normalize, the order is random; few photos are repeated.
 
-    resident           one batch that stays on the device: what the network could do at best
+    resident           one batch that stays on the device: the network's highest rate
     torchvision        its ImageFolder in torch's DataLoader, as many workers as CPUs, pinned memory
     fastpipe           fastpipe.DataLoader, one worker with as many threads as CPUs, uint8 to the device
     fastpipe, packed   the same from packed images (made in a temporary folder unless --packed names them)
 
-Each figure comes from a process of its own, which may use so many CPUs (its affinity is set; Linux alone has that). The
-training's own thread is among them. Images a second are by the clock, over `--steps` steps behind `--warm-up` others;
-the share waited is that of the time in which the GPU had no step to run, from events on the training's stream. The
-fewest CPUs that reach 99% of the resident batch's images a second are what a feed needs.
+Each figure comes from a separate process that may use that number of CPUs (by its affinity, which needs Linux),
+including the training's thread. Images a second are by the clock, over `--steps` steps after `--warm-up` others. The
+share waited is the share of the time in which the GPU had no step to run, from events on the training's stream. A feed
+needs the fewest CPUs that reach 99% of the resident batch's rate.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ ENOUGH = 0.99
 
 @dataclass(frozen=True)
 class Measured:
-    """What a training did.
+    """The result of a training.
 
     Attributes:
-        images_per_s: by the clock.
+        images_per_s: images a second by the clock.
         waited: the share of the time in which the device had no step to run.
     """
 
@@ -62,7 +62,7 @@ class Measured:
 
 
 class CpuTimer:
-    """Seconds that steps take on the CPU, where a step is over when the call is."""
+    """Measures the seconds that steps take on the CPU, where a step ends with the call."""
 
     def __init__(self) -> None:
         self.busy_s = 0.0
@@ -75,11 +75,11 @@ class CpuTimer:
         self.busy_s += time.perf_counter() - self._began
 
     def finish(self) -> None:
-        """Waits until the device has nothing left to do."""
+        """Waits until the device is idle."""
 
 
 class GpuTimer:
-    """Seconds that steps take on a GPU, by events on the stream that they run on."""
+    """Measures the seconds that steps take on a GPU, by events on their stream."""
 
     def __init__(self) -> None:
         self._events: list[tuple[Any, Any]] = []
@@ -95,7 +95,7 @@ class GpuTimer:
         self._events[-1][1].record()
 
     def finish(self) -> None:
-        """Waits until the device has nothing left to do."""
+        """Waits until the device is idle."""
         torch.cuda.synchronize()
 
     @staticmethod
@@ -113,14 +113,14 @@ def measure(
     timer: CpuTimer | GpuTimer,
     now: Callable[[], float] = time.perf_counter,
 ) -> Measured:
-    """Trains for some steps behind those that warm up.
+    """Trains for some timed steps after the warm-up.
 
     Args:
-        batches: images and labels on the device, enough of them.
+        batches: images and labels on the device, at least `warm_up + steps` batches.
         step: trains on a batch.
-        warm_up, steps: how many of each.
-        timer: of the device; new.
-        now: seconds.
+        warm_up, steps: the numbers of steps.
+        timer: a new timer for the device.
+        now: the clock, in seconds.
     """
     for _ in range(warm_up):
         step(*next(batches))
@@ -138,7 +138,7 @@ def measure(
 
 
 def training_step(network: str, classes: int, device: torch.device) -> Callable[[Any, Any], None]:
-    """A network's training step, in bfloat16 where the device's autocast has it."""
+    """Makes a network's training step, under autocast to bfloat16."""
     if network == "tiny":
         layers = (torch.nn.Conv2d(3, 8, 7, 8), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
         net: Any = torch.nn.Sequential(*layers, torch.nn.Linear(8, classes))
@@ -196,7 +196,7 @@ def _again(batch: Any) -> Iterator[Any]:
 
 
 def measure_feed(feed: str, cpus: int, options: argparse.Namespace) -> Measured:
-    """Measures one feed in this process, on its first CPUs alone."""
+    """Measures one feed in this process, restricted to its first CPUs."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cpus])
     torch.set_num_threads(cpus)
@@ -208,13 +208,13 @@ def measure_feed(feed: str, cpus: int, options: argparse.Namespace) -> Measured:
 
 
 def cpus_needed(rows: Sequence[dict[str, Any]], feed: str, bound: float) -> int | None:
-    """The fewest CPUs with which a feed reaches 99% of what the device can do; None where none of those do."""
+    """The fewest CPUs with which a feed reaches 99% of the device's rate; None if no number does."""
     enough = [row["cpus"] for row in rows if row["feed"] == feed and row["images_per_s"] >= ENOUGH * bound]
     return min(enough, default=None)
 
 
 def cpu_counts(text: str, usable: int) -> list[int]:
-    """The numbers of CPUs to measure: of those that are asked for, what the machine has; else all that it has."""
+    """The requested numbers of CPUs that the machine has; if it has none of them, its number of CPUs."""
     return [count for count in sorted(map(int, text.split(","))) if count <= usable] or [usable]
 
 
@@ -236,15 +236,15 @@ def show(result: dict[str, Any]) -> None:
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("photos", type=Path, help="a folder of photos: root/class/….jpg")
-    made.add_argument("--cpus", default="2,4,8,16", help="how many to try, of those that are here (%(default)s)")
+    made.add_argument("--cpus", default="2,4,8,16", help="numbers of CPUs to try (%(default)s)")
     made.add_argument("--device", default="cuda", help="where to train (%(default)s)")
     made.add_argument("--network", default="resnet50", help='one of torchvision.models, or "tiny" (%(default)s)')
     made.add_argument("--batch-size", type=int, default=256)
-    made.add_argument("--steps", type=int, default=100, help="timed ones (%(default)s)")
-    made.add_argument("--warm-up", type=int, default=10, help="steps before them (%(default)s)")
-    made.add_argument("--packed", type=Path, metavar="FOLDER", help="the same photos, packed; made where not given")
+    made.add_argument("--steps", type=int, default=100, help="timed steps (%(default)s)")
+    made.add_argument("--warm-up", type=int, default=10, help="steps before the timed ones (%(default)s)")
+    made.add_argument("--packed", type=Path, metavar="FOLDER", help="the same photos, packed; made if not given")
     made.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
-    made.add_argument("--one", metavar="FEED", help=argparse.SUPPRESS)  # a process of this script's own
+    made.add_argument("--one", metavar="FEED", help=argparse.SUPPRESS)  # set for the processes that this script starts
     return made
 
 
@@ -284,7 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _in_process(feed: str, cpus: int, options: argparse.Namespace) -> Measured:
-    """Measures a feed in a process of its own."""
+    """Measures a feed in a new process."""
     names = ("device", "network", "batch_size", "steps", "warm_up", "packed")
     given = [f"--{name.replace('_', '-')}={getattr(options, name)}" for name in names]
     command = [sys.executable, __file__, str(options.photos), f"--one={feed}", f"--cpus={cpus}", *given]

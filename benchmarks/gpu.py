@@ -1,14 +1,14 @@
-"""Everything that only a GPU can show, one part after the other; `scripts/gpu` runs this.
+"""Runs all tests and measurements that need a GPU; `scripts/gpu` runs this.
 
     python benchmarks/gpu.py [PHOTOS] [--only WORD] [--augbench CHECKOUT] [--out FOLDER]
 
-    device             tests of `device=` on the GPU: values, pinned memory, streams, memory that is used again
-    nvtx               the ranges of a loader as Nsight Systems (`nsys`) records them
+    device             tests of `device=` on the GPU: values, pinned memory, streams, reused memory
+    nvtx               a loader's ranges, as Nsight Systems (`nsys`) records them
     feeds              benchmarks/feeds.py: ResNet-50 fed by torchvision and by fastpipe; FOLDER/feeds.json
-    albumentations     benchmarks/third_party/run_augbench.py, in a checkout of theirs
+    albumentations     benchmarks/third_party/run_augbench.py, with a checkout of the augmentation benchmark
 
-PHOTOS is a folder as ImageFolder takes it; without it, made-up photos serve. A part that can't run here says why, and
-is skipped: without a GPU all of them, and the exit status is 0. It is 1 where a part failed.
+PHOTOS is a folder as ImageFolder takes it; without it, synthetic photos are made. A part that can't run says why, and
+is skipped; without a GPU, all are, and the exit status is 0. The exit status is 1 if a part failed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ with torch.autograd.profiler.emit_nvtx():
 
 
 def device(options: argparse.Namespace) -> str:
-    """Runs the tests that touch a device; returns why that can't be, or ""."""
+    """Runs the tests that use a device; returns why they can't run, or ""."""
     if importlib.util.find_spec("pytest") is None:
         return "pytest isn't installed"
     tests = [str(ROOT / "tests" / "loading" / name) for name in ("test_device.py", "test_loader.py")]
@@ -47,7 +47,7 @@ def device(options: argparse.Namespace) -> str:
 
 
 def nvtx(options: argparse.Namespace) -> str:
-    """Looks for the loader's ranges in what Nsight Systems recorded."""
+    """Checks that Nsight Systems records the loader's ranges."""
     if shutil.which("nsys") is None:
         return "nsys, of Nsight Systems, isn't installed"
     command = ["nsys", "profile", "--trace=nvtx,cuda", "--stats=true", f"--output={options.out / 'nvtx'}"]
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=Path, nargs="?", help="a folder of photos: root/class/….jpg")
     parser.add_argument("--only", default="", metavar="WORD", help="parts whose name has this word")
-    parser.add_argument("--augbench", type=Path, metavar="CHECKOUT", help="of the augmentation benchmark")
+    parser.add_argument("--augbench", type=Path, metavar="CHECKOUT", help="a checkout of the augmentation benchmark")
     parser.add_argument("--out", type=Path, default=Path("out/gpu"), help="where figures go (%(default)s)")
     options = parser.parse_args(arguments)
     why, failed = no_gpu(), []
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def make_photos(root: Path) -> Path:
-    """A folder of made-up photos of ImageNet's size."""
+    """Makes a folder of synthetic photos of ImageNet's size."""
     from fastpipe.tools.bench.samples import make_folder
 
     make_folder(root, 4, 128)

@@ -1,16 +1,16 @@
-"""What the benchmarks have in common: the command line, photos, contenders that take turns, one table, one JSON form.
+"""The benchmarks' common parts: the command line, photos, interleaved rounds, the table and the JSON.
 
-A benchmark names its rows, and for each the contenders, of which the first is the one that others are held against:
+A benchmark adds rows with a name and contenders, the first of which is the reference for the ratios:
 
     bench = Benchmark(command_line(__doc__).parse_args())
     paths = photos(bench.options.photos, 100)
     bench.row("training", {"torchvision": samples(theirs, 100), "fastpipe": samples(ours, 100)}, count=100)
     bench.finish()
 
-A contender is a function that makes a pass: an iterable of what it makes, such as a loader. Before a row is timed, its
-contenders make a pass from the same seeds, whose values and generators' end states have to be equal. Then they take
-turns, one pass each a round. Figures are microseconds of processor time of one image (of all threads): a median over
-the rounds, a ratio the median of the rounds' ratios, above 1 where the contender is faster than the first one.
+A contender is a function that makes a pass: an iterable of its results, such as a loader. Before a row is timed, its
+contenders make a pass from the same seeds; its values and the final states of the generators have to be equal. Then
+each makes one pass in each round. Figures are microseconds of processor time for one image (of all threads), the median
+over the rounds. A ratio is the median of the rounds' ratios, above 1 if the contender is faster than the first.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from fastpipe.tools.timing import Timing, take_turns
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 PACKAGES = ("torch-fastpipe", "torch", "torchvision", "pillow", "opencv-python-headless", "albumentations", "timm")
 
-WIDTH = 160  # characters of a table, at most
+WIDTH = 160  # the most characters of a table's line
 
 Pass = Callable[[], Iterable[Any]]
 
 
 def command_line(doc: str | None, *, rounds: int = 5, photos: str = "photos") -> argparse.ArgumentParser:
-    """A parser for what all benchmarks are told.
+    """Makes a parser with the options of all benchmarks.
 
     Args:
         doc: the script's docstring, for ``--help``.
-        rounds: by default.
-        photos: how the folder of photos is named; ``"--photos"`` where it may be left out, "" for none.
+        rounds: the default number of rounds.
+        photos: the name of the argument for the folder of photos; ``"--photos"`` if it is optional, "" for none.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if photos:
         parser.add_argument(photos, type=Path, help="a folder of photos: root/class/….jpg")
-    parser.add_argument("--rounds", type=int, default=rounds, help="timed ones (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=rounds, help="timed rounds (%(default)s)")
     parser.add_argument("--only", default="", metavar="WORD", help="rows whose name has this word")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
     return parser
@@ -71,9 +71,9 @@ class Benchmark:
     """The rows of a table, measured one after the other.
 
     Args:
-        options: of `command_line`.
-        title: of the table.
-        unit: what a figure is of.
+        options: parsed by the parser of `command_line`.
+        title: the table's title.
+        unit: the unit of work that a figure is for.
     """
 
     def __init__(self, options: argparse.Namespace, title: str = "", unit: str = "image") -> None:
@@ -84,7 +84,7 @@ class Benchmark:
         self._about: dict[str, dict[str, Any]] = {}
 
     def wants(self, name: str) -> bool:
-        """Whether a row was asked for."""
+        """True if a row is selected by ``--only``."""
         return self.options.only.lower() in name.lower()
 
     def row(
@@ -99,17 +99,17 @@ class Benchmark:
         clock: Callable[[], float] = time.process_time,
         least_s: float = 0.0,
     ) -> None:
-        """Compares the contenders of a row, then times them; does nothing where the row isn't wanted.
+        """Compares the contenders of a row, then times them; does nothing if the row isn't selected.
 
         Args:
-            name: what they do.
-            contenders: those who do it, by name; others are held against the first.
-            count: images of a pass.
-            equal: contenders that must make what the reference makes; all by default.
-            reference: makes what is expected; the first contender by default.
-            mark: times as fast as the first contender that the last one is to be.
-            clock: seconds.
-            least_s: a pass that takes less is repeated until it lasts so long: short calls need it.
+            name: the row's name.
+            contenders: the contenders by name; ratios are to the first.
+            count: the number of images in a pass.
+            equal: contenders whose values must equal the reference's; all by default.
+            reference: makes the expected values; the first contender by default.
+            mark: the expected speed of the last contender, as a multiple of the first one's.
+            clock: the clock, in seconds.
+            least_s: a shorter pass is repeated until it takes this long.
         """
         if not self.wants(name):
             return
@@ -125,19 +125,20 @@ class Benchmark:
             self.add(name, take_turns(passes, self.options.rounds, bar.show), same, mark)
 
     def add(self, name: str, timings: Mapping[str, Timing], equal: bool | None, mark: float | None = None) -> None:
-        """Adds a row that was timed elsewhere."""
+        """Adds a row that was timed by other code."""
         self.timings[name] = dict(timings)
         self._about[name] = {"equal": equal, "mark": mark}
 
     def times(self, name: str, contender: str, than: str) -> float:
-        """How many times as fast a contender is as another one, in one row."""
+        """The speed of a contender as a multiple of another one's, in one row."""
         ours, theirs = (self.timings[name][who].rounds_us for who in (contender, than))
         return statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
 
     def means(self) -> dict[str, dict[str, float]]:
-        """Geometric means over the rows whose names begin alike before a colon: times as fast the last contender is.
+        """Geometric means of the last contender's speed-up over groups of rows with the same name before a colon.
 
-        By that beginning (``"all"`` where there is none), then by contender; for groups of several rows that end alike.
+        The result is by group (``"all"`` for names without a colon), then by contender. Only groups of several rows
+        with the same last contender are included.
         """
         groups: dict[str, list[str]] = {}
         for name in self.timings:
@@ -154,7 +155,7 @@ class Benchmark:
         return means
 
     def below_mark(self) -> list[str]:
-        """The rows whose last contender isn't as fast as it is to be, with how fast it is."""
+        """Describes the rows whose last contender is slower than its mark."""
         rows = []
         for name, found in self.timings.items():
             mark, (first, *_, last) = self._about[name]["mark"], (*found, *found)
@@ -163,7 +164,7 @@ class Benchmark:
         return rows
 
     def finish(self, **more: Any) -> None:
-        """Prints the table, writes the JSON with `more` in it, and ends the process with 1 where a row isn't equal."""
+        """Prints the table, writes the JSON with `more` in it, and exits with 1 if values of a row aren't equal."""
         if not self.timings:
             raise SystemExit(f"no row has {self.options.only!r} in its name")
         print(f"{self.title + ': ' if self.title else ''}µs of one {self.unit} (times as fast as the first)")
@@ -181,9 +182,9 @@ class Benchmark:
             raise SystemExit(f"not equal: {', '.join(differing)}")
 
     def tables(self) -> list[ReportTable]:
-        """Microseconds, and how many times as fast as the row's first contender.
+        """The tables of microseconds, and of speeds as multiples of the row's first contender's.
 
-        Rows whose names begin alike and whose contenders are among each other's share a table.
+        Rows of the same group whose contenders are a subset of another row's share a table.
         """
         tables: list[tuple[str, dict[str, None], list[str]]] = []
         for row, found in self.timings.items():
@@ -215,7 +216,7 @@ class Benchmark:
         return table
 
     def report(self) -> dict[str, Any]:
-        """The JSON form: for each row every round's microseconds, by contender, and whether all was equal."""
+        """The results as JSON values: by row, each round's microseconds by contender, and whether all were equal."""
         rows = {
             name: {**self._about[name], "rounds_us": {who: one.rounds_us for who, one in found.items()}}
             for name, found in self.timings.items()
@@ -228,13 +229,13 @@ def _group(row: str) -> str:
 
 
 def outcome(made: Pass) -> tuple[list[int], Any]:
-    """Hashes of what a pass makes from seeds that are always the same, and the generators' end states."""
+    """Hashes of a pass's values from fixed seeds, and the final states of the generators."""
     seed_all(1)
     return [hash(tuple(flat(value))) for value in made()], states()
 
 
 def samples(dataset: Any, indices: int | Sequence[int]) -> Pass:
-    """A pass of ``dataset[i]``: the first ones, or those at some indices."""
+    """A pass over ``dataset[i]``: the first samples, or those at some indices."""
     places = range(indices) if isinstance(indices, int) else indices
 
     def made() -> Iterator[Any]:
@@ -245,18 +246,18 @@ def samples(dataset: Any, indices: int | Sequence[int]) -> Pass:
 
 
 def calls(function: Callable[[Any], Any], inputs: Sequence[Any]) -> Pass:
-    """A pass of a function's calls."""
+    """A pass of calls of a function."""
     return lambda: map(function, inputs)
 
 
 def spread(length: int, count: int) -> list[int]:
-    """Some indices of a data set of that length, from all of its parts."""
+    """Some indices spread evenly over a dataset of that length."""
     count = min(length, count)
     return [number * length // count for number in range(count)]
 
 
 def photos(folder: Path, count: int, endings: Sequence[str] = (".jpg", ".jpeg")) -> list[Path]:
-    """Files below a folder, at any depth: the same random ones on every run."""
+    """Random files below a folder, at any depth, the same on every run."""
     found = sorted(path for path in folder.rglob("*") if path.suffix.lower() in endings)
     if not found:
         raise SystemExit(f"there is no {' or '.join(endings)} file below {folder}")
@@ -264,7 +265,7 @@ def photos(folder: Path, count: int, endings: Sequence[str] = (".jpg", ".jpeg"))
 
 
 def pictures(folder: Path, count: int, size: tuple[int, int] | None = None, mode: str = "RGB") -> list[Image.Image]:
-    """Photos below a folder, loaded; where a size ``(height, width)`` is given, resized to it."""
+    """Loads photos below a folder; resizes them if a size ``(height, width)`` is given."""
     found = []
     for path in photos(folder, count, (".jpg", ".jpeg", ".png")):
         with Image.open(path) as file:
@@ -274,18 +275,18 @@ def pictures(folder: Path, count: int, size: tuple[int, int] | None = None, mode
 
 
 def training(T: Any, *middle: Any, size: int = 224) -> Any:
-    """A crop, a flip, what is given, and the normalised tensor, by a library's v1 transforms."""
+    """The training transform of a library's v1 transforms: crop, flip, `middle`, normalised tensor."""
     crop = [T.RandomResizedCrop(size), T.RandomHorizontalFlip()]
     return T.Compose([*crop, *middle, T.ToTensor(), T.Normalize(MEAN, STD)])
 
 
 def evaluation(T: Any) -> Any:
-    """Resize, a crop of the centre, and the normalised tensor, by a library's v1 transforms."""
+    """The evaluation transform of a library's v1 transforms: resize, centre crop, normalised tensor."""
     return T.Compose([T.Resize(256), T.CenterCrop(224), T.ToTensor(), T.Normalize(MEAN, STD)])
 
 
 def versions() -> dict[str, str]:
-    """Of what may make a difference."""
+    """The versions of packages that may affect the results."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

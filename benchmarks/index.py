@@ -1,17 +1,17 @@
-"""What an index costs and saves with ten million files, and how fast a folder is listed, beside torchvision.
+"""Measures an index of ten million files, and the listing of a folder, in comparison with torchvision.
 
     python benchmarks/index.py [--entries 10000000] [--draws 2000000] [--workers 4] [--files 500000] [--lines 10000000]
                                [--json FILE]
 
-The first part needs no image files: it makes 1,000 empty folders, an index that says that they hold ImageNet-like
-paths, and opens `ImageFolder` on it, all checks included. A torchvision dataset is given the same samples as the list
-that it keeps. Forked DataLoader workers then read random entries of each, as the first line of ``__getitem__`` does;
-growth is that of a worker's private memory (USS) from its first batch to its last, with all workers alive.
+The first part needs no image files: it makes 1,000 empty folders and an index of ImageNet-like paths in them, and opens
+`ImageFolder` on it, with all checks. A torchvision dataset gets the same samples as a list. Forked DataLoader workers
+then read random entries of each, as the first line of ``__getitem__`` does; growth is that of a worker's private memory
+(USS) from its first batch to its last, with all workers alive.
 
-The second part makes empty files in 1,000 folders and lists them with either package in turn; figures are medians.
+The second part makes empty files in 1,000 folders and lists them with each package in turn; figures are medians.
 
 The third part writes a list of "path label" lines, and two processes, one after the other, open an `ImageList` of it:
-the first parses it, the second finds what was kept. Memory is the most that each process held.
+the first parses it, the second opens the kept index. Memory is each process's peak.
 
 Everything is made in a temporary folder (TMPDIR chooses where) and removed again. psutil and torchvision are needed:
 pip install '.[bench]'.
@@ -50,7 +50,7 @@ from fastpipe.index.table import Listing, Table, joined, offsets_of, pack_paths
 
 FOLDERS = 1000
 LIST_BYTES = 230
-"""Bytes that torchvision's lists need an entry, in the parent; about as much again in every worker in the end."""
+"""Bytes that torchvision's lists take for each entry in the parent; in the end, about as many in every worker."""
 
 
 def class_names() -> list[str]:
@@ -58,7 +58,7 @@ def class_names() -> list[str]:
 
 
 def made_up(root: Path, entries: int) -> Table:
-    """The table of a folder with that many files, named as ImageNet's are; the folders are real, so have states."""
+    """The table of a root with that many ImageNet-like file names; the folders exist, so that they have states."""
     names = class_names()
     each = np.diff(np.linspace(0, entries, FOLDERS + 1).astype(int))
     packed = []
@@ -95,7 +95,7 @@ def random_batches(entries: int, draws: int, batch: int = 1000) -> Iterator[list
 
 
 def growth_mb(samples: Any, draws: int, workers: int) -> list[float]:
-    """How much the private memory of each worker grows, in MB."""
+    """The growth of each worker's private memory, in MB."""
     batches = list(random_batches(len(samples), draws))
     loader = DataLoader(
         Entries(samples), batch_sampler=batches, num_workers=workers, collate_fn=sum, multiprocessing_context="fork"
@@ -107,14 +107,14 @@ def growth_mb(samples: Any, draws: int, workers: int) -> list[float]:
     before = [process.memory_full_info().uss for process in processes]
     after = before
     for number in range(workers, len(batches)):
-        if number == len(batches) - 2 * workers:  # the last ones are under way: nobody has left yet
+        if number == len(batches) - 2 * workers:  # the last batches are in flight, so all workers are still alive
             after = [process.memory_full_info().uss for process in processes]
         next(iterator)
     return [(end - start) / 1e6 for start, end in zip(before, after, strict=True)]
 
 
 class ListBased(torchvision.datasets.DatasetFolder):
-    """torchvision's own dataset over samples that are handed to it, in place of a look at the disk."""
+    """torchvision's own dataset over given samples, without a listing of the disk."""
 
     def __init__(self, samples: list[tuple[str, int]]) -> None:
         self._given = samples
@@ -135,7 +135,7 @@ def median_ms(function: Callable[[], Any], rounds: int) -> float:
         start = time.perf_counter()
         made = function()
         times.append((time.perf_counter() - start) * 1e3)
-        del made  # not timed: to take a million tuples apart costs as well
+        del made  # not timed, as freeing a million tuples takes time
     return statistics.median(times)
 
 
@@ -199,7 +199,7 @@ def scanning(root: Path, files: int, rounds: int) -> dict[str, Any]:
         (root / name).mkdir(parents=True)
         for number in range(count):
             os.close(os.open(root / name / f"{name}_{number * 7919 % 99991}.JPEG", os.O_CREAT | os.O_WRONLY))
-    time.sleep(4)  # folders that changed in the last seconds are looked at again in any case
+    time.sleep(4)  # folders that changed in the last seconds would be listed again in any case
     ours, theirs, ratios, second = [], [], [], []
     known = torchvision.datasets.ImageFolder(root)
     dataset = fastpipe.ImageFolder(root, index=None)
@@ -272,11 +272,11 @@ def show(result: dict[str, Any], indent: str = "") -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--entries", type=int, default=10_000_000, help="made-up files; 0 leaves the first part out")
+    parser.add_argument("--entries", type=int, default=10_000_000, help="entries in the index; 0 skips the first part")
     parser.add_argument("--draws", type=int, default=2_000_000)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--files", type=int, default=500_000, help="empty files; 0 leaves the second part out")
-    parser.add_argument("--lines", type=int, default=10_000_000, help="of a list; 0 leaves the third part out")
+    parser.add_argument("--files", type=int, default=500_000, help="empty files; 0 skips the second part")
+    parser.add_argument("--lines", type=int, default=10_000_000, help="lines of the list; 0 skips the third part")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the second part")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()

@@ -1,10 +1,10 @@
-"""What commands print, as the documentation shows it.
+"""Updates the outputs of commands that the documentation shows.
 
-    python benchmarks/outputs.py [WORD]      # runs the commands again that have this in them; all by default
+    python benchmarks/outputs.py [WORD]      # runs the commands again that contain WORD; all by default
 
-An output stands behind a comment that says what made it, `<!-- output of: fastpipe verify train (fastpipe 0.1.0,
-2026-11-22) -->`. The commands run in a folder with made photos in `train/` and a `recipe.py`, in 80 columns. The tests
-refuse what another version made.
+An output follows a comment with its command, `<!-- output of: fastpipe verify train (fastpipe 0.1.0, 2026-11-22) -->`.
+The commands run in a folder with synthetic photos in `train/` and a `recipe.py`, in 80 columns. The tests fail for
+outputs of another version.
 """
 
 from __future__ import annotations
@@ -55,38 +55,38 @@ broken = T.Compose([
 
 @dataclass(frozen=True)
 class Output:
-    """What a command printed, as a page shows it."""
+    """The output of a command, as a page shows it."""
 
     command: str
-    version: str  # of fastpipe
+    version: str  # fastpipe's version
     date: str
     text: str
     note: str = ""
 
     @property
     def block(self) -> str:
-        """The mark and the block of text behind it."""
+        """The comment, and the block of text after it."""
         note = f"; {self.note}" if self.note else ""
         made = f"<!-- output of: {self.command} (fastpipe {self.version}, {self.date}{note}) -->"
         return f"{made}\n```text\n{self.text}```\n"
 
 
 def shown(text: str) -> Iterator[Output]:
-    """The outputs that a page's text shows."""
+    """Yields the outputs in a page's text."""
     for found in OUTPUT.finditer(text):
         yield Output(found["command"], found["version"], found["date"], found["text"], found["note"] or "")
 
 
 def make_project(folder: Path) -> None:
-    """The folder that the commands run in."""
+    """Makes the folder that the commands run in."""
     make_folder(folder / "train", 5, 50)
     (folder / "recipe.py").write_text(RECIPE, encoding="utf-8")
 
 
 def run(command: str, project: Path) -> str:
-    """What a command prints: "$ command", and its output.
+    """Runs a command; returns "$ command" and its output.
 
-    A picture that it writes goes to the documentation's.
+    A picture that it writes is moved to the documentation's images.
     """
     own = {"FASTPIPE_CACHE": ".cache", "FASTPIPE_CONFIG": ".config", "COLUMNS": "80", "PYTHONIOENCODING": "utf-8"}
     program, *arguments = shlex.split(command)
@@ -109,7 +109,7 @@ def run(command: str, project: Path) -> str:
 
 
 def run_again(part: str, note: str) -> None:
-    """Puts into the pages what the commands print today that have this part."""
+    """Runs the commands that contain `part` again, and writes their outputs into the pages."""
     today = datetime.now(timezone.utc).date().isoformat()
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
@@ -127,7 +127,7 @@ def run_again(part: str, note: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("word", nargs="?", default="", metavar="WORD", help="of the commands that are run; all without")
+    parser.add_argument("word", nargs="?", default="", metavar="WORD", help="run only commands that contain it")
     parser.add_argument("--note", default="", metavar="TEXT", help="a sentence about this machine")
     asked = parser.parse_args()
     run_again(asked.word, asked.note)

@@ -1,10 +1,10 @@
-"""What fastpipe costs around the pixels: everything of an image but reading, decoding and the kernels.
+"""Measures fastpipe's overhead: the time for an image without reading, decoding and the kernels.
 
     python benchmarks/overhead.py --photos PHOTOS [--rounds 7] [--only WORD] [--json FILE]
 
-PHOTOS is a folder as `ImageFolder` takes it. Each row is what the pipeline itself runs, with what reads, decodes and
-computes pixels left out. Where the core is there, one call of it is all that is left out. Draws are those of the same
-files' sizes, torchvision's own beside them.
+PHOTOS is a folder as `ImageFolder` takes it. Each row is the time of the pipeline without the functions that read,
+decode and compute pixels; with the core, that is one call of the core. The rows of draws use the same files' sizes, and
+include torchvision's draws for comparison.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MARKS_US = {"train, batches": 30, "train, dataset[i]": 70, "RandAugment, batches
 
 
 class Clock:
-    """Adds up the time within the functions that read, decode and compute pixels."""
+    """Sums the time in the functions that read, decode and compute pixels."""
 
     def __init__(self) -> None:
         self.within = 0.0
@@ -54,7 +54,7 @@ class Clock:
         return timed
 
     def own_cost(self) -> float:
-        """Seconds that a call of what `around` gives takes beside what is timed."""
+        """The seconds that a function wrapped by `around` takes in addition to the timed function."""
         self.within, nothing = 0.0, self.around(lambda: None)
         start = time.thread_time()
         for _ in range(1000):
@@ -63,7 +63,7 @@ class Clock:
 
 
 def overhead(run: Callable[[], int]) -> float:
-    """µs an image outside of reading, decoding and kernels; the clock's own cost is taken off."""
+    """µs an image without reading, decoding and kernels; the clock's own cost is subtracted."""
     clock = Clock()
     patches = [
         mock.patch.object(readers, "read_copy", clock.around(readers.read_copy)),
@@ -72,7 +72,7 @@ def overhead(run: Callable[[], int]) -> float:
         mock.patch.object(core.Pool, "read", clock.around(core.Pool.read)),
         mock.patch.object(readers, "decode", clock.around(readers.decode)),
         mock.patch.object(Operation, "apply", clock.around(Operation.apply)),
-        mock.patch.object(torch, "empty", clock.around(torch.empty)),  # memory of the result: page faults
+        mock.patch.object(torch, "empty", clock.around(torch.empty)),  # allocates the result: page faults
     ]
     for patch in patches:
         patch.start()
@@ -100,7 +100,7 @@ def singly(dataset: Any) -> int:
 
 
 def draws(dataset: Any, shapes: list[ImageShape]) -> float:
-    """µs for a pipeline's draws."""
+    """µs an image for a pipeline's draws."""
     start = time.thread_time()
     with drawing() as held:
         for shape in shapes:
@@ -109,7 +109,7 @@ def draws(dataset: Any, shapes: list[ImageShape]) -> float:
 
 
 def draws_of_torchvision(shapes: list[ImageShape]) -> float:
-    """µs for torchvision's own draws of a crop and a flip."""
+    """µs an image for torchvision's draws of a crop and a flip."""
     crop = torchvision.transforms.RandomResizedCrop(224)
     images = [torch.empty(3, 1, 1).expand(3, shape.height, shape.width) for shape in shapes]
     start = time.thread_time()

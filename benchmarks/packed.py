@@ -1,21 +1,21 @@
-"""Packed images beside the JPEGs that they were made of, and beside torchvision on the JPEGs, in one run.
+"""Compares packed images with the JPEGs that they were made of, and with torchvision on these JPEGs.
 
     python benchmarks/packed.py PHOTOS [--count 250] [--rounds 5] [--only WORD] [--json FILE]
 
 PHOTOS is a folder as ImageFolder takes it, of photos that the core wasn't tuned on. They are packed into a temporary
-folder, each is unpacked and compared with its JPEG, byte by byte, and every timed sample with torchvision's, byte by
-byte. Then, in interleaved rounds and in the processor's time where one thread works:
+folder. Each is unpacked and compared with its JPEG, and every timed sample with torchvision's, byte by byte. Then the
+following is timed in interleaved rounds, in processor time if one thread works:
 
 - a whole image in each instruction set, JPEG and packed;
 - `dataset[i]`: training (RandomResizedCrop, flip) and evaluation (Resize, CenterCrop) to float32 and to uint8;
 - training to float32 by `fastpipe.DataLoader` on two threads, in time by the clock;
-- packing, with and without what gives the original bytes back (the first has the proof in it), unpacking, and the
-  comparison of coefficients, a photo; and `fastpipe.pack` of the folder to a zip, all that it does included.
+- packing with the data for the original bytes (including the verification) and without it, unpacking, and the
+  comparison of coefficients, for each photo; and `fastpipe.pack` of the whole folder to a zip.
 
-A figure is a median over the rounds, a ratio the median of each round's ratio. Bytes read for an epoch are the heads
-and the crops' rows of one epoch of training, beside all bytes of the JPEGs: from this machine's disk, and from a store
-in which a request waits for 25 ms and a connection brings 85 MB a second, of which an epoch asks for whole files, as it
-does by itself (`fastpipe.ByteSource.ranges_from`), and by rows always.
+A figure is the median over the rounds, a ratio the median of the rounds' ratios. The bytes read in an epoch of training
+(heads, and the crops' rows) are compared with all bytes of the JPEGs: from this machine's disk, and from a simulated
+store with 25 ms for a request and 85 MB a second for a connection. From the store, an epoch is read by whole files, by
+the default of `fastpipe.ByteSource.ranges_from`, and always by rows.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from fastpipe.reporting.tables import ReportTable
 from fastpipe.sources import Entry
 from fastpipe.types import Box
 
-WAIT_S, BYTES_A_SECOND = 0.025, 85e6  # of a request to S3 from the same region
+WAIT_S, BYTES_A_SECOND = 0.025, 85e6  # latency and rate of a request to S3 from the same region
 
 
 def packed_folder(source: Path, target: Path, count: int) -> tuple[Path, list[tuple[bytes, bytes]]]:
-    """The JPEGs that can be packed, and them packed, as two folders of the same classes; with the bytes of both."""
+    """Writes the JPEGs that can be packed, and their packed images, to two folders; also returns the bytes of both."""
     pairs, kept, others = [], 0, 0
     for path in sorted(path for path in source.glob("*/*") if path.suffix.lower() in (".jpg", ".jpeg")):
         if len(pairs) == count:
@@ -78,7 +78,7 @@ def packed_folder(source: Path, target: Path, count: int) -> tuple[Path, list[tu
 
 
 def whole_images(bench: Benchmark, pairs: list[tuple[bytes, bytes]]) -> None:
-    """Whole images to RGB in memory, by instruction set."""
+    """Times the decoding of whole images to RGB in memory, for each instruction set."""
     best = Isa[core.isa().upper()]
     sets = [best, *([Isa.AVX2] if best == Isa.AVX512 else []), Isa.PORTABLE]
     marks = {Isa.PORTABLE: 1.0}
@@ -102,7 +102,7 @@ def whole_images(bench: Benchmark, pairs: list[tuple[bytes, bytes]]) -> None:
 
 
 def chains(library: Any) -> dict[str, Any]:
-    """Training and evaluation by a library's transforms, to float32 and to uint8."""
+    """The training and evaluation transforms of a library, to float32 and to uint8."""
     train = [library.RandomResizedCrop(224), library.RandomHorizontalFlip(), library.PILToTensor()]
     test = [library.Resize(256), library.CenterCrop(224), library.PILToTensor()]
     return {
@@ -114,7 +114,7 @@ def chains(library: Any) -> dict[str, Any]:
 
 
 def in_training(bench: Benchmark, folder: Path) -> None:
-    """``dataset[i]``: torchvision's and fastpipe's on the JPEGs, fastpipe's on packed images; and loaders of these."""
+    """Times ``dataset[i]`` and loaders: torchvision and fastpipe on the JPEGs, fastpipe on packed images."""
     theirs = chains(torchvision.transforms)
     for name, ours in chains(T).items():
         reference = torchvision.datasets.ImageFolder(str(folder / "jpeg"), theirs[name])
@@ -135,7 +135,7 @@ def in_training(bench: Benchmark, folder: Path) -> None:
 
 
 def packing(bench: Benchmark, pairs: list[tuple[bytes, bytes]], folder: Path) -> None:
-    """A photo packed, with and without its own bytes, unpacked and compared; and by the whole command, to a zip."""
+    """Times the packing of a photo with and without its own bytes, unpacking, comparing; and `fastpipe.pack`."""
     numbers = itertools.count()
 
     def by_command() -> list[None]:
@@ -154,7 +154,7 @@ def packing(bench: Benchmark, pairs: list[tuple[bytes, bytes]], folder: Path) ->
 
 
 def bytes_of_epoch(pairs: list[tuple[bytes, bytes]]) -> tuple[int, int]:
-    """Bytes of an epoch of training: of the JPEGs, and of packed images (heads and the crops' rows)."""
+    """The bytes read in an epoch of training: of JPEGs, and of packed images (heads and the crops' rows)."""
     torch.manual_seed(0)
     jpegs = packed_bytes = 0
     for data, packed in pairs:
@@ -167,10 +167,10 @@ def bytes_of_epoch(pairs: list[tuple[bytes, bytes]]) -> tuple[int, int]:
 
 
 class SlowStore(fastpipe.ByteSource):
-    """Packed images as a store like S3 has them: each request waits, then comes at a connection's rate.
+    """Simulates a store like S3: each request waits, and its bytes then come at a connection's rate.
 
     Attributes:
-        requests, sent: how many there were, and their bytes.
+        requests, sent: the number of requests, and of bytes sent.
     """
 
     def __init__(self, pairs: list[tuple[bytes, bytes]], ranges_from: int | None) -> None:
@@ -196,7 +196,7 @@ class SlowStore(fastpipe.ByteSource):
 
 
 def from_a_store(pairs: list[tuple[bytes, bytes]]) -> dict[str, tuple[int, int, float]]:
-    """Requests, bytes, and seconds by the clock of an epoch of training from a store, by what is asked for."""
+    """Requests, bytes, and seconds by the clock of an epoch of training from a store, for each way to read."""
     found = {}
     for name, least in (("whole files", None), ("as it is", fastpipe.ByteSource.ranges_from), ("always by rows", 0)):
         store = SlowStore(pairs, least)
@@ -223,7 +223,7 @@ def main() -> None:
 
 
 def about_bytes(pairs: list[tuple[bytes, bytes]]) -> dict[str, Any]:
-    """Prints, and gives, the bytes of packed images, and those that an epoch reads."""
+    """Prints and returns the bytes of packed images, and the bytes that an epoch reads."""
     size = sum(len(packed) for _, packed in pairs) / sum(len(data) for data, _ in pairs)
     print(f"size: {size:.4f} times the JPEGs (mark: at most 1.20)")
     own = [len(packed) - len(pack(data, discard_original_bytes=True)) for data, packed in pairs]

@@ -1,9 +1,9 @@
-"""What the documentation shows of benchmarks: the performance page, README's table and picture.
+"""Writes the benchmarks' figures into the documentation: the performance page, README's table and picture.
 
-    python benchmarks/pages.py                       # docs/data → pages and picture
+    python benchmarks/pages.py                       # writes pages and picture from docs/data
     python benchmarks/pages.py --take FOLDER         # first takes fresh figures from FOLDER into docs/data
 
-FOLDER holds what the benchmarks wrote on this machine; figures that it lacks stay, with their own date and machine:
+FOLDER holds the benchmarks' JSON from this machine; figures that it lacks stay, with their own date and machine:
 
     python benchmarks/untouched.py PHOTOS --json FOLDER/untouched.json
     python benchmarks/untouched.py PHOTOS --threads 2 --json FOLDER/untouched_threads.json
@@ -39,9 +39,9 @@ DOCS = ROOT / "docs"
 # -- figures: from a benchmark's JSON to docs/data
 
 KEPT = ("count", "workers", "threads", "images", "means")
-"""What is kept of a benchmark's JSON beside its rows."""
+"""The keys of a benchmark's JSON that are kept beside its rows."""
 
-# name in docs/data → (the benchmark's file, the rows that are kept; what they are called is the pattern's group)
+# By name in docs/data: the benchmark's file, and a pattern for the rows to keep, whose group is their name.
 TAKEN: dict[str, tuple[str, str]] = {
     "untouched": ("untouched", r"(.+)"),
     "untouched_threads": ("untouched_threads", r"(.+)"),
@@ -56,9 +56,10 @@ AS_THEY_ARE = ("index", "feeds")
 
 
 def reduced(raw: Any, pattern: str) -> Any:
-    """The medians of a benchmark's rows: microseconds, and times as fast.
+    """The medians of a benchmark's rows: microseconds, and speed-ups.
 
-    Where a contender is called fastpipe, `times` is how many times as fast it is as each; else each beside the first.
+    If a contender is called fastpipe, `times` has its speed as a multiple of each other one's; else each one's as a
+    multiple of the first one's.
     """
     rows = {}
     for name, row in raw["rows"].items():
@@ -79,7 +80,7 @@ def reduced(raw: Any, pattern: str) -> Any:
 
 
 def take(folder: Path, note: str) -> list[str]:
-    """Keeps what the pages show of the JSON in a folder, with a note; returns the names. No path is kept."""
+    """Copies the shown figures of a folder's JSON to docs/data, with a note and without paths; returns the names."""
     machine = machine_fingerprint()
     versions = {**library_versions(), "python": platform.python_version()}
     versions |= {name: _version(name) for name in ("torch", "torchvision", "albumentations", "simplejpeg")}
@@ -111,7 +112,7 @@ def _version(name: str) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Four digits: more would be noise, and a change of every line at each refresh."""
+    """Rounds to four digits; more would be noise that changes every line at each refresh."""
     if isinstance(value, float):
         return float(f"{value:.4g}")
     if isinstance(value, dict):
@@ -120,7 +121,7 @@ def _rounded(value: Any) -> Any:
 
 
 def read() -> dict[str, Any]:
-    """What docs/data holds, by name."""
+    """Reads docs/data; returns its content by name."""
     return {
         name: json.loads(path.read_text(encoding="utf-8"))
         for name in PARTS
@@ -128,17 +129,17 @@ def read() -> dict[str, Any]:
     }
 
 
-# -- the performance page: a section from each file of docs/data
+# -- the performance page: a section for each file of docs/data
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown, figures flush right."""
+    """A table in Markdown with right-aligned figures."""
     lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def beside(rows: dict[str, Any], unit_us: float = 1e3, digits: int = 2) -> str:
-    """Fastpipe's time in each row, and others', with how many times as fast fastpipe is."""
+    """A table of the times of fastpipe and others in each row, with fastpipe's speed-ups."""
     others = [who for who in dict.fromkeys(who for row in rows.values() for who in row) if "fastpipe" not in who]
     lines = []
     for name, row in rows.items():
@@ -151,7 +152,7 @@ def beside(rows: dict[str, Any], unit_us: float = 1e3, digits: int = 2) -> str:
 
 
 def in_turn(row: dict[str, Any], head: Sequence[str], texts: dict[str, str] | None = None) -> str:
-    """The contenders of a row, one a line: images a second, and how many times as fast."""
+    """A table with a line for each contender of a row: images a second, and speed-ups."""
     lines = [
         [text, f"{1e6 / row[who]['us']:,.0f}", f"{row[who]['times']:.2f}×"]
         for who, text in (texts or dict(zip(row, row, strict=True))).items()
@@ -165,8 +166,8 @@ def untouched_part(data: Any) -> str:
 
 {beside({f"`{name}`: {_title(name)}": row for name, row in data["rows"].items()})}
 
-Milliseconds an image of scripts in the manner of public repositories (benchmarks/untouched/), run plainly and by
-`fastpipe run`: one process, one thread. All give the same samples and leave the generators alike."""
+Milliseconds an image of scripts modelled on public repositories (benchmarks/untouched/), run without fastpipe and by
+`fastpipe run`: one process, one thread. Samples and final states of the generators are the same."""
 
 
 def _title(script: str) -> str:
@@ -179,8 +180,8 @@ def untouched_beside_part(data: Any) -> str:
     heading, note = f"With {data['workers']} workers of torch's own loader", ""
     if not data["workers"]:
         heading = f"Without workers, and torch's {data['threads']} threads"
-        note = "\n\nA batch's pixels are made by `torch.get_num_threads()` threads, "
-        note += "where a script as it is has one for all."
+        note = "\n\nWith fastpipe, `torch.get_num_threads()` threads make a batch's pixels; "
+        note += "without it, one thread does."
     return f"### {heading}\n\n{beside({f'`{name}`': row for name, row in data['rows'].items()})}{note}"
 
 
@@ -192,7 +193,7 @@ def pipeline_part(data: Any) -> str:
 {beside(data["rows"])}
 
 Milliseconds an image, one process, one thread. Training is `RandomResizedCrop(224)` and a flip, evaluation
-`Resize(256)` and `CenterCrop(224)`; albumentations works on images that cv2 decoded, and doesn't filter when it
+`Resize(256)` and `CenterCrop(224)`; albumentations works on images decoded by cv2, and doesn't filter when it
 shrinks."""
 
 
@@ -201,8 +202,8 @@ LOADERS = {
     "stock loader": "fastpipe's `ImageFolder` in torch's loader, float32",
     "float32": "`fastpipe.DataLoader`, float32",
     "uint8, here": '`fastpipe.DataLoader(device="cpu")`: normalised in the main process',
-    "uint8": "`fastpipe.DataLoader(device=…)`: normalised on the device, whose time isn't counted",
-    "threads, float32": "`fastpipe.DataLoader(num_workers=0, threads=…)`, as many threads, float32",
+    "uint8": "`fastpipe.DataLoader(device=…)`: normalised on the device, which isn't timed",
+    "threads, float32": "`fastpipe.DataLoader(num_workers=0, threads=…)`, with the same number of threads, float32",
     "threads, uint8": "the same with `device=…`",
 }
 
@@ -211,10 +212,11 @@ def loader_part(data: Any) -> str:
     first = ", ".join(f"{who} {found['us'] / 1e6:.1f} s" for who, found in data["rows"]["first batch"].items())
     return f"""## With workers
 
-{in_turn(data["rows"]["epoch"], ["loader", "images/s", "to torchvision"], LOADERS)}
+{in_turn(data["rows"]["epoch"], ["loader", "images/s", "speed-up over torchvision"], LOADERS)}
 
-The same training transform, {data["workers"]} persistent workers, random order. From making the loader to its first
-batch with spawned workers: {first}."""
+The same training transform, {data["workers"]} persistent workers, random order. Time from making the loader to its
+first
+batch, with spawned workers: {first}."""
 
 
 SHOWN = {
@@ -224,7 +226,7 @@ SHOWN = {
     *("perspective, bilinear", "elastic_transform", "to_tensor, normalize", "ColorJitter", "RandAugment"),
     *("AutoAugment", "TrivialAugmentWide", "AugMix"),
 }
-"""The rows of the table of operations; the geometric means are of all that the benchmark has."""
+"""The rows of the table of operations; the geometric means are over all rows of the benchmark."""
 
 
 def transforms_part(data: Any) -> str:
@@ -232,12 +234,12 @@ def transforms_part(data: Any) -> str:
     means = [[kind, *(f"{found[who]:.2f}×" for who in others)] for kind, found in _array_means(data).items()]
     return f"""## Single operations
 
-How many times as fast as the others, geometric means:
+fastpipe's speed as a multiple of the others', geometric means:
 
 {table(["", *others], means)}
 
-Some of them, on a uint8 image of 375×500, in one thread, in microseconds. A figure below 1 is where the other one is
-faster.
+Some of them, on a uint8 image of 375×500, in one thread, in microseconds. A ratio below 1 means that the other library
+is faster.
 
 {beside({name: row for name, row in data["rows"].items() if name in SHOWN}, 1, 0)}
 
@@ -253,8 +255,8 @@ def png_part(data: Any) -> str:
     return f"""## PNG
 
 PNGs of photos as Pillow writes them by default, and palette masks of 20 classes, {data["count"]} of each, milliseconds
-an image. A region is one that `RandomResizedCrop` draws; the pipeline is the training one, from files to float32;
-loaders have {data["workers"]} workers.
+an image. A region is drawn by `RandomResizedCrop`; the pipeline is that of training, from files to float32; loaders
+have {data["workers"]} workers.
 
 {beside(rows)}"""
 
@@ -288,13 +290,13 @@ def index_part(data: Any) -> str:
 
 
 def imread_part(data: Any) -> str:
-    return f"""## In somebody else's benchmark
+    return f"""## In another project's benchmark
 
 Whole JPEGs by [imread_benchmark](https://github.com/ternaus/imread_benchmark)'s own measurement (its protocol
-`decode-memory`), {data["images"]} photos as bytes in memory, one thread, each decoder by its adapter there and fastpipe
-by the one in `benchmarks/third_party`. What fastpipe gains by decoding a crop alone doesn't show in it.
+`decode-memory`), {data["images"]} photos as bytes in memory, one thread, each decoder by its adapter there, and
+fastpipe by the adapter in `benchmarks/third_party`. The gain from decoding only a crop isn't part of it.
 
-{in_turn(data["rows"]["whole JPEGs"], ["decoder", "images/s", "fastpipe to it"])}"""
+{in_turn(data["rows"]["whole JPEGs"], ["decoder", "images/s", "fastpipe's speed-up over it"])}"""
 
 
 def feeds_part(data: Any) -> str:
@@ -308,23 +310,23 @@ def feeds_part(data: Any) -> str:
     return f"""## Feeding a GPU
 
 {data["network"]}'s training step (channels_last, bfloat16, batches of {data["batch_size"]}) on {data["device"]}, which
-trains on {bound:,.0f} images a second from a batch that stays there. Waited is the share of the time in which it had
-nothing to do.
+trains on {bound:,.0f} images a second from a batch that stays there. Waited is the share of the time in which it was
+idle.
 
 {table(["feed", "CPUs", "images/s", "of that", "waited"], cells)}
 
 CPUs needed for 99%: {needed}."""
 
 
-# name → what the page says as long as nobody has taken the figures
+# By name: the section's text as long as there are no figures.
 MISSING = {
     "feeds": """## Feeding a GPU
 
-Not measured so far: `scripts/gpu PHOTOS` does, on a machine with a GPU. ResNet-50's training step is fed by
-torchvision's loader, by `fastpipe.DataLoader`, and by that from packed images, on 2, 4, 8 and 16 CPUs."""
+Not measured yet; `scripts/gpu PHOTOS` measures it on a machine with a GPU. ResNet-50's training step is fed by
+torchvision's loader, by `fastpipe.DataLoader`, and by the latter from packed images, on 2, 4, 8 and 16 CPUs."""
 }
 
-# name → (what makes the section, the command whose output it shows)
+# By name: the function that makes the section, and the command that measures its figures.
 PARTS: dict[str, tuple[Callable[[Any], str], str]] = {
     "untouched": (untouched_part, "python benchmarks/untouched.py PHOTOS"),
     "untouched_threads": (untouched_beside_part, "python benchmarks/untouched.py PHOTOS --threads 2"),
@@ -342,19 +344,19 @@ OPENING = """# Performance
 
 <!-- Made by benchmarks/pages.py from docs/data: don't edit. -->
 
-All figures compare both sides in one run, with interleaved rounds, on the same files; a figure is the median over the
-rounds, a ratio, in brackets, the median of each round's ratio. Repeat them on your photos with the commands given;
+All figures compare both sides in one run, with interleaved rounds, on the same files. A figure is the median over the
+rounds; a ratio, in brackets, is the median of the rounds' ratios. Repeat them on your photos with the given commands;
 `scripts/demo PHOTOS` shows the main ones. Ratios change with the machine, the files' sizes and their compression.
 
 What to expect:
 
-- What fastpipe leaves out is the work on pixels that a crop throws away, and the copies between steps. What it can't
-  leave out is undoing a JPEG's Huffman coding above the crop and beside it, two thirds of the core's time for a crop.
-- So it gains most where images are large against the crop, transforms are many, or workers are the limit. Small images
-  gain as much, by the work around the pixels: `benchmarks/pipeline.py` takes any folder. It gains least where the disk
-  is the limit.
-- Decoding a region alone needs the core (`fastpipe doctor --versions` says whether it is there), and a JPEG or a PNG.
-  Other formats are decoded whole. Of a PNG everything above a crop's last row is inflated.
+- fastpipe saves the work on pixels outside of a crop, and the copies between steps. It can't save the Huffman decoding
+  of a JPEG above and beside the crop, which is two thirds of the core's time for a crop.
+- So it gains most if images are large compared with the crop, transforms are many, or workers are the limit. Small
+  images gain as much, as the overhead for each image is smaller: `benchmarks/pipeline.py` takes any folder. It gains
+  least if the disk is the limit.
+- Decoding only a region needs the core (`fastpipe doctor --versions` says whether it is there), and a JPEG or a PNG.
+  Other formats are decoded whole. A PNG is inflated down to the crop's last row.
 """
 LIBRARIES = ("torch", "torchvision", "albumentations", "pillow", "opencv", "turbojpeg")
 
@@ -367,14 +369,14 @@ def origin(data: Any, names: Sequence[str] = LIBRARIES) -> str:
 
 
 def taken_on(data: Any, where: str) -> str:
-    """When and where the figures were taken, and what there is to note of them."""
+    """Says when and where the figures were taken, with their note."""
     about = data["about"]
     note = f" {about['note']}" if about["note"] else ""
     return f"Taken {about['date']}{where}.{note}"
 
 
 def page(found: dict[str, Any]) -> str:
-    """The page; the machine and the versions stand on top, and at a section that has others."""
+    """The page; it names the machine and the versions at the top, and in sections with other ones."""
     ((usual, _),) = Counter(map(origin, found.values())).most_common(1)
     parts = [f"{OPENING.rstrip()}\n\nFigures are from {usual}, where a section says nothing else."]
     for name, (part, command) in PARTS.items():
@@ -388,22 +390,22 @@ def page(found: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# -- the main figures, which README and its picture show
+# -- the main figures, in README and its picture
 
 AS_SCRIPTS = (
-    ("untouched", "own_train", "a data set of one's own, one thread"),
+    ("untouched", "own_train", "the script's own dataset, one thread"),
     ("untouched_threads", "own_train", "the same, torch's two threads"),
     ("untouched_workers", "own_train", "the same, 2 workers"),
     ("untouched_workers", "image_folder", "`ImageFolder`, 2 workers"),
 )
-"""Scripts whose figures README shows: their file in docs/data, their name, and what they are."""
+"""Scripts whose figures README shows: file in docs/data, name, and description."""
 WITH_WORKERS = {"stock loader": "imports exchanged", "float32": "`fastpipe.DataLoader`"}
 COLORS = {"torchvision": "#e6550d", "albumentations": "#969696"}
 OURS = "#3182bd"
 
 
 def picture(found: dict[str, Any]) -> str:
-    """Bars of images a second, an SVG that also reads in black and white and on a dark page."""
+    """Draws bars of images a second as an SVG that is also legible in black and white and on a dark page."""
     groups = {
         name: {who: row[who]["us"] for who in ("torchvision", "albumentations", "fastpipe") if who in row}
         for name, row in found["pipeline"]["rows"].items()
@@ -442,7 +444,7 @@ def picture(found: dict[str, Any]) -> str:
 
 
 def readme_part(found: dict[str, Any]) -> str:
-    """What README says about speed: the picture, the main figures, and what to make of them."""
+    """README's part about speed: the picture, the main figures, and their explanation."""
     epoch, workers = found["loader"]["rows"]["epoch"], found["loader"]["workers"]
     rows = [
         (f"`fastpipe run`, {what}", row["plain"]["us"], row["fastpipe"]["us"], row["plain"]["times"])
@@ -466,8 +468,8 @@ def readme_part(found: dict[str, Any]) -> str:
 
 {table(head, lines)}
 
-Imports exchanged: `transforms` and `ImageFolder` are fastpipe's, and torch's `DataLoader` puts the samples together.
-`fastpipe.DataLoader`, which the lines above import as well, makes whole batches.
+Imports exchanged: `transforms` and `ImageFolder` are fastpipe's, and torch's `DataLoader` stacks the samples.
+`fastpipe.DataLoader`, which the lines above also import, makes whole batches.
 
 Single operations on arrays are {means["torchvision PIL"]:.1f} times as fast as torchvision's on PIL images and \
 {means["torchvision tensor"]:.1f} times as fast as its
@@ -481,7 +483,7 @@ BEGIN, END = "<!-- made by benchmarks/pages.py -->", "<!-- end of what is made -
 
 
 def fill(text: str, part: str) -> str:
-    """A page with what stands between its marks replaced."""
+    """Replaces the text between a page's marks."""
     before, _, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not end:
@@ -490,7 +492,7 @@ def fill(text: str, part: str) -> str:
 
 
 def write_pages(found: dict[str, Any]) -> None:
-    """Writes all that shows figures."""
+    """Writes all pages and pictures that show figures."""
     readme = ROOT / "README.md"
     (DOCS / "performance.md").write_text(page(found), encoding="utf-8")
     (DOCS / "images").mkdir(exist_ok=True)

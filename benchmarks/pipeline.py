@@ -1,31 +1,32 @@
-"""From files to tensors: fastpipe beside torchvision, with workers and without, and beside other libraries' loaders.
+"""Compares fastpipe from files to tensors with torchvision, with and without workers, and with other loaders.
 
     python benchmarks/pipeline.py PHOTOS [--only WORD] [--workers 2] [--repeat 4] [--rounds 5] [--json FILE]
 
 PHOTOS is a folder as ImageFolder takes it (root/class/….jpg). Training is RandomResizedCrop(224) and a flip, as uint8
 and as normalised floats, evaluation Resize(256) and CenterCrop(224).
 
-The first rows are samples, in one process and one thread; albumentations works on what cv2 decodes. The rows "loaders"
-are by the clock: epochs of training as floats, in batches of 32 and random order, `--repeat` times through the files,
+The first rows are samples, in one process and one thread; albumentations works on images that cv2 decodes. The rows
+"loaders" are by the clock: epochs of training as floats, in batches of 32 and random order, `--repeat` times through
+the files:
 from the request of the first batch to the last one:
 
-    stock loader   fastpipe.ImageFolder in torch's DataLoader, by persistent workers that are running already
-    float32        fastpipe.DataLoader, normalised in the workers, as torchvision does it
-    uint8          the same, whose workers send uint8 and leave normalising to the device: "meta", which takes no time
-    uint8, here    the same with device="cpu": the main process normalises, in competition with the workers
+    stock loader   fastpipe.ImageFolder in torch's DataLoader, with persistent workers already running
+    float32        fastpipe.DataLoader, normalised in the workers, as with torchvision
+    uint8          the same, but workers send uint8, and the device "meta" normalises, which takes no time
+    uint8, here    the same with device="cpu": the main process normalises, and competes with the workers
     threads, …     without workers: as many threads of this process make batches ahead
 
-The first batch is that of workers that are spawned, from making the loader; the gap between two epochs on threads is
-the wait for an epoch's first batch, in the epoch's mean waits.
+The time to the first batch is measured from making the loader, with spawned workers. The gap between two epochs on
+threads is the wait for an epoch's first batch, as a multiple of the epoch's mean wait.
 
-The row "libraries" has epochs of other loaders, in one process and with one thread that decodes, on `--images` photos:
+The row "libraries" has epochs of other loaders, in one process with one decoding thread, on `--images` photos:
 
     LitData        its StreamingDataset over the files' bytes in its chunks, with torchvision's transforms
     DALI           decoders.image_random_crop, resize with antialiasing, crop_mirror_normalize, on the CPU
     SPDL           its Pipeline and decoder (FFmpeg), crop and flip drawn by torchvision, filtered by FFmpeg (bicubic)
 
-Those that aren't installed are named and left out (pip install litdata nvidia-dali-cuda120 spdl). FFCV has no wheels;
-its format keeps images re-encoded, or raw.
+Libraries that aren't installed are named and left out (pip install litdata nvidia-dali-cuda120 spdl). FFCV has no
+wheels; its format keeps images re-encoded, or raw.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def pipelines(library: Any) -> dict[str, Any]:
 
 
 def by_albumentations(name: str, paths: list[str]) -> dict[str, Pass]:
-    """The usual hand-written cv2 data set for a row; none where albumentations isn't there, or has no such row."""
+    """The usual hand-written cv2 dataset for a row; empty without albumentations, or if it has no such row."""
     if not name.startswith("train"):
         return {}
     try:
@@ -98,7 +99,7 @@ def one_by_one(bench: Benchmark) -> None:
 
 
 def loaders(bench: Benchmark) -> float | None:
-    """Epochs of loaders, and their first batches; returns the gap between epochs, if it was asked for."""
+    """Times epochs of loaders, and their first batches; returns the gap between epochs if it is selected."""
     options = bench.options
     ours = fastpipe.ImageFolder(options.photos, training(T))
     theirs = torchvision.datasets.ImageFolder(options.photos, training(torchvision.transforms))
@@ -143,7 +144,7 @@ def first_batch_us(make: Callable[[], Any]) -> float:
     iterator = iter(make())
     next(iterator)
     seconds = time.perf_counter() - start
-    # To the end: a worker of torch's that was spawned, and is ended while its thread sends a batch, says "terminate
+    # Finish the epoch: a spawned worker of torch's that is ended while its thread sends a batch prints "terminate
     # called without an active exception".
     for _ in iterator:
         pass
@@ -151,7 +152,7 @@ def first_batch_us(make: Callable[[], Any]) -> float:
 
 
 def gap(loader: Any, epochs: int) -> float:
-    """The wait for an epoch's first batch, in mean waits for a batch; the median."""
+    """The wait for an epoch's first batch as a multiple of the mean wait for a batch; the median over epochs."""
     found = []
     for number in range(epochs + 1):
         waits, start = [], time.perf_counter()
@@ -236,7 +237,7 @@ def of_dali(photos: Path, work: Path) -> Pass:
     def epoch() -> Iterator[Any]:
         nonlocal ended
         if ended:
-            batches.reset()  # which begins to prefetch: in this contender's time
+            batches.reset()  # it begins to prefetch, which belongs to this contender's time
         yield from ((batch["images"], batch["labels"]) for (batch,) in batches)
         ended = True
 
@@ -277,7 +278,7 @@ def of_spdl(photos: Path, work: Path) -> Pass:
     return epoch
 
 
-# name → (what makes its epochs, the module and the distributions that it needs)
+# By name: the function that makes epochs, the module, and the distributions that it needs.
 LIBRARIES: dict[str, tuple[Callable[[Path, Path], Pass], str, tuple[str, ...]]] = {
     "torchvision": (of_torchvision, "torchvision", ("torchvision",)),
     "LitData": (of_litdata, "litdata", ("litdata",)),
@@ -289,7 +290,7 @@ LIBRARIES: dict[str, tuple[Callable[[Path, Path], Pass], str, tuple[str, ...]]] 
 
 
 def libraries(bench: Benchmark) -> None:
-    """Epochs of each library's loader; a ratio is of processor time, of all threads."""
+    """Times epochs of each library's loader; ratios are of the processor time of all threads."""
     if not bench.wants("libraries: train, float"):
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -317,7 +318,7 @@ def version_of(distributions: tuple[str, ...]) -> str:
 
 
 def checked(epoch: Pass, expected: int) -> Pass:
-    """The batches of an epoch: all images have to come, and in the right form."""
+    """Checks that an epoch's batches have all images, in the right form."""
 
     def batches() -> Iterator[Any]:
         seen = 0
@@ -332,7 +333,7 @@ def checked(epoch: Pass, expected: int) -> Pass:
 
 
 def some_of(photos: Path, folder: Path, most: int, repeat: int) -> tuple[Path, int]:
-    """Links to photos in a folder of class folders, spread over the classes, `repeat` to each; and how many links."""
+    """Makes `repeat` links to each of some photos, spread over the classes; returns the folder and their number."""
     samples = fastpipe.ImageFolder(photos).samples
     chosen = list(samples[:: max(1, len(samples) // most)][:most]) * repeat
     for number, (path, label) in enumerate(chosen):
@@ -344,8 +345,8 @@ def some_of(photos: Path, folder: Path, most: int, repeat: int) -> tuple[Path, i
 
 def main() -> None:
     parser = command_line(__doc__)
-    parser.add_argument("--workers", type=int, default=2, help="of loaders, or threads (%(default)s)")
-    parser.add_argument("--repeat", type=int, default=4, help="how often an epoch goes through the files (%(default)s)")
+    parser.add_argument("--workers", type=int, default=2, help="workers of loaders, or threads (%(default)s)")
+    parser.add_argument("--repeat", type=int, default=4, help="times that an epoch reads each file (%(default)s)")
     parser.add_argument("--images", type=int, default=128, help="photos for other libraries, at most (%(default)s)")
     bench = Benchmark(parser.parse_args(), "files to tensors")
     one_by_one(bench)

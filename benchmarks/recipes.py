@@ -1,15 +1,15 @@
-"""Recipes as people have them: a library's own objects as it runs them, and the same objects run by fastpipe.
+"""Compares typical recipes: a library's objects run by the library itself, and the same objects run by fastpipe.
 
     python benchmarks/recipes.py PHOTOS [--files 96] [--rounds 3] [--only WORD] [--json FILE]
 
 A row is one recipe: transforms of torchvision, timm and albumentations in an ImageFolder, several views of an image in
-`MultiView`, files opened by Pillow behind fastpipe's opener and by `open_image`, loaders of other libraries' data sets
-behind `fastpipe.convert`, a Compose called on loaded images, photos in archives, raw arrays, and operations on batches
-of tensors. What stands before a row's colon is the library, or the way in. One thread, no workers. Whole scripts,
-untouched, are in `benchmarks/untouched.py`.
+`MultiView`, files opened by Pillow with fastpipe's opener and by `open_image`, loaders of other libraries' datasets
+converted by `fastpipe.convert`, a Compose called on loaded images, photos in archives, raw arrays, and operations on
+batches of tensors. A row's name begins with the library, or the interface. One thread, no workers. For whole scripts,
+see `benchmarks/untouched.py`.
 
-albumentations' own way decodes by cv2, whose pixels are some others; there, fastpipe has to make what the Compose makes
-of Pillow's pixels.
+With albumentations, users decode by cv2, whose pixels differ a little; fastpipe's result has to equal that of the
+Compose on Pillow's pixels.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ BICUBIC = T.InterpolationMode.BICUBIC
 
 @dataclass(frozen=True)
 class Row:
-    """A recipe by its library and by fastpipe; what is expected, where it isn't what the library makes itself."""
+    """A recipe run by its library and by fastpipe; and the expected result, if it isn't the library's."""
 
     theirs: Pass
     ours: Pass
     count: int
     reference: Pass | None = None
-    least_s: float = 0.0  # that a pass lasts: short calls need it
+    least_s: float = 0.0  # the least duration of a pass, for short calls
 
 
 Make = Callable[[Path, int], Row]
-"""Makes a row of a folder of photos, of at most that many samples."""
+"""Makes a row from a folder of photos, with at most that many samples."""
 
 
 # -- a transform in both ImageFolders
@@ -119,7 +119,7 @@ FOLDERS: dict[str, Callable[[], Any]] = {
 
 
 class Solarization:
-    """DINO's and VICReg's."""
+    """The solarization of DINO and VICReg."""
 
     def __init__(self, p: float) -> None:
         self.p = p
@@ -135,18 +135,18 @@ def view(size: int, scale: tuple[float, float], *behind: Any) -> Any:
 
 
 def two_views() -> list[Any]:
-    """MoCo v3's and VICReg's."""
+    """The two views of MoCo v3 and VICReg."""
     return [view(224, (0.08, 1.0), Blur(1.0)), view(224, (0.08, 1.0), Blur(0.1), Solarization(0.2))]
 
 
 def ten_crops() -> list[Any]:
-    """DINO's."""
+    """The ten views of DINO."""
     large = [view(224, (0.4, 1.0), Blur(1.0)), view(224, (0.4, 1.0), Blur(0.1), Solarization(0.2))]
     return large + 8 * [view(96, (0.05, 0.4), Blur(0.5))]
 
 
 class OneByOne:
-    """The views as a repository's class makes them."""
+    """Makes the views one by one, as the repositories' classes do."""
 
     def __init__(self, views: list[Any]) -> None:
         self.views = views
@@ -156,7 +156,7 @@ class OneByOne:
 
 
 def in_multi_view(make: Callable[[], list[Any]]) -> Make:
-    """torchvision's ImageFolder with a class that makes the views, and fastpipe's with a MultiView of them."""
+    """torchvision's ImageFolder with `OneByOne`, and fastpipe's with a MultiView of the same views."""
 
     def row(photos: Path, files: int) -> Row:
         views = make()
@@ -172,7 +172,7 @@ def in_multi_view(make: Callable[[], list[Any]]) -> Make:
 
 
 class Read:
-    """The data set that people write around an albumentations Compose."""
+    """The dataset that users write around an albumentations Compose."""
 
     def __init__(self, paths: list[tuple[str, int]], transform: Any, read: Callable[[str], Any]) -> None:
         self.paths, self.transform, self.read = paths, transform, read
@@ -193,7 +193,7 @@ def by_pillow(path: str) -> Any:
 
 
 def with_albumentations(*names: str) -> Make:
-    """A Compose of transforms by name, of a seed, with their usual arguments."""
+    """A seeded Compose of albumentations' transforms, by name, with their usual arguments."""
 
     def compose() -> Any:
         A = module("albumentations")
@@ -217,7 +217,7 @@ def with_albumentations(*names: str) -> Make:
 
 
 def behind_the_opener(transform: Any) -> Make:
-    """torchvision's data set and transforms as they are, without the opener and with it."""
+    """torchvision's dataset and transforms, without fastpipe's opener and with it."""
 
     def row(photos: Path, files: int) -> Row:
         dataset = torchvision.datasets.ImageFolder(str(photos), transform)
@@ -234,7 +234,7 @@ def behind_the_opener(transform: Any) -> Make:
 
 
 class Own:
-    """A data set of one's own."""
+    """A dataset that a user wrote."""
 
     def __init__(self, paths: list[str], transform: Any, open_image: Callable[[str], Any]) -> None:
         self.paths, self.transform, self.open_image = paths, transform, open_image
@@ -244,7 +244,7 @@ class Own:
 
 
 def opened_by(open_image: Callable[[str], Any]) -> Make:
-    """A data set of one's own with torchvision's transforms, and with fastpipe's transforms and function to open."""
+    """A user's dataset with torchvision's transforms, and with fastpipe's transforms and `open_image`."""
 
     def row(photos: Path, files: int) -> Row:
         paths = [path for path, _ in torchvision.datasets.ImageFolder(str(photos)).samples]
@@ -259,7 +259,7 @@ def opened_by(open_image: Callable[[str], Any]) -> Make:
 
 
 def converted(make: Callable[[Path, int], Any], batch: int) -> Make:
-    """A loader of a data set, and the same loader converted."""
+    """A loader of a dataset, and the same loader converted."""
 
     def row(photos: Path, files: int) -> Row:
         dataset = make(photos, files)
@@ -271,7 +271,7 @@ def converted(make: Callable[[Path, int], Any], batch: int) -> Make:
 
 
 def in_memory(name: str, shape: tuple[int, int, int], transform: Any, photos: Path, files: int) -> Any:
-    """torchvision's data set of that name as its constructor leaves it, of random pixels."""
+    """torchvision's dataset of that name, with random pixels, as its constructor would make it."""
     kind = getattr(torchvision.datasets, name)
     dataset, count = kind.__new__(kind), 8 * files
     torchvision.datasets.VisionDataset.__init__(dataset, "data", transform=transform)
@@ -303,7 +303,7 @@ def subset(photos: Path, files: int) -> Any:
 
 
 def hugging_face(photos: Path, files: int) -> Any:
-    """Rows with a function that calls a Compose."""
+    """A Hugging Face dataset with a transform function that calls a Compose."""
     hf, transform = module("datasets"), training(T)
     paths = [path for path, _ in torchvision.datasets.ImageFolder(str(photos)).samples]
     paths = [paths[index] for index in spread(len(paths), files)]
@@ -324,7 +324,7 @@ def crop(T: Any, *behind: Any) -> list[Any]:
     return [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *behind]
 
 
-# Members of a library's Compose in front of the tensor, the images' size (None for the photos') and mode.
+# The members of a library's Compose before the tensor, the images' size (None for the photos'), and their mode.
 LOADED: dict[str, tuple[Callable[[Any], list[Any]], tuple[int, int] | None, str]] = {
     "crop, flip": (crop, None, "RGB"),
     "crop, flip, ColorJitter": (lambda T: crop(T, T.ColorJitter(0.4, 0.4, 0.4, 0.1)), None, "RGB"),
@@ -336,7 +336,7 @@ LOADED: dict[str, tuple[Callable[[Any], list[Any]], tuple[int, int] | None, str]
 
 
 def on_loaded(name: str, by_v2: bool) -> Make:
-    """The same Compose by torchvision's classes and by fastpipe's, called on PIL images."""
+    """The same Compose of torchvision's classes and of fastpipe's, called on PIL images."""
 
     def row(photos: Path, files: int) -> Row:
         members, size, mode = LOADED[name]
@@ -356,17 +356,17 @@ def on_loaded(name: str, by_v2: bool) -> Make:
 
 @functools.cache
 def scratch() -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes away with the process; lists of archives are kept there, too."""
+    """A temporary folder, which also holds the indexes of archives."""
     made = tempfile.TemporaryDirectory()
     os.environ["FASTPIPE_CACHE"] = os.path.join(made.name, "cache")
     return made
 
 
 def in_archive(kind: str) -> Make:
-    """torchvision's ImageFolder of the files, and fastpipe's of an archive of them."""
+    """torchvision's ImageFolder over files, and fastpipe's over an archive of the same files."""
 
     def row(photos: Path, files: int) -> Row:
-        import archives  # of the tests
+        import archives  # from tests/
 
         path = Path(scratch().name, f"photos.{kind}")
         {"zip": archives.zipped, "tar": archives.tarred}[kind](photos, path)
@@ -378,7 +378,7 @@ def in_archive(kind: str) -> Make:
 
 
 class ByNumpy:
-    """What people write: np.load, and a tensor of it."""
+    """The dataset that users write: np.load, converted to a tensor."""
 
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
@@ -391,7 +391,7 @@ class ByNumpy:
 
 
 def raw_arrays(photos: Path, files: int) -> Row:
-    """A batch of arrays of float32, 4 MB each."""
+    """Batches of float32 arrays of 4 MB each."""
     paths = [os.path.join(scratch().name, f"{number}.npy") for number in range(16)]
     for number, path in enumerate(paths):
         np.save(path, np.full((4, 500, 500), number, np.float32))
@@ -424,7 +424,7 @@ ON_TENSORS: dict[str, tuple[Any, ...]] = {
 
 
 def on_tensors(name: str, by_v2: bool) -> Make:
-    """A function of torchvision's and fastpipe's on eight photos as one tensor."""
+    """A function of torchvision's and of fastpipe's on eight photos in one tensor."""
 
     def row(photos: Path, files: int) -> Row:
         images = [torch.from_numpy(np.array(image)).permute(2, 0, 1) for image in pictures(photos, 8, (256, 256))]
@@ -475,7 +475,7 @@ MARKS = {
 
 def main() -> None:
     parser = command_line(__doc__, rounds=3)
-    parser.add_argument("--files", type=int, default=96, help="samples of a row (8 times as many in memory)")
+    parser.add_argument("--files", type=int, default=96, help="samples in a row (8 times as many in memory)")
     bench = Benchmark(parser.parse_args(), "recipes")
     for name, make in ROWS.items():
         if not bench.wants(name):

@@ -1,11 +1,11 @@
-"""Pipelines in the manner of public repositories, by name, as they are: plainly, and by `fastpipe run`.
+"""Runs pipelines modelled on public repositories, without fastpipe and by `fastpipe run`.
 
     python benchmarks/repositories.py PHOTOS [--files 64] [--rounds 3] [--only WORD] [--json FILE]
 
-PHOTOS is a folder of one folder a class. The pipelines are those under benchmarks/repositories/, written from what the
-repositories' builders do. Two processes take turns with each, one of them started by `python -m fastpipe run`: an epoch
-from the same seed first, whose values and generators' end states have to be equal, then the timed ones, by the
-process's own time. Last comes how many gain how much. Exits with 1 where one differs.
+PHOTOS is a folder with one folder for each class. The pipelines are in benchmarks/repositories/, written after the
+repositories' code. Two processes take turns with each, one of them started by `python -m fastpipe run`: first an epoch
+from the same seed, whose values and final states of generators have to be equal, then the timed epochs, by process
+time. At the end it prints how many pipelines gain how much. The exit status is 1 if one differs.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ LEAST = (3, 2, 1.5, 1)
 
 
 def main() -> None:
-    """Runs all, and prints a table and how many gain."""
+    """Runs all pipelines, and prints a table and how many gain how much."""
     parser = command_line(__doc__, rounds=3)
-    parser.add_argument("--files", type=int, default=64, help="photos of an epoch (%(default)s)")
+    parser.add_argument("--files", type=int, default=64, help="photos in an epoch (%(default)s)")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -61,10 +61,10 @@ def main() -> None:
 
 
 class Served:
-    """A process that makes epochs one way.
+    """A process that makes epochs with or without fastpipe.
 
     Attributes:
-        names: of the pipelines.
+        names: the names of the pipelines.
     """
 
     def __init__(self, way: str, options: argparse.Namespace) -> None:
@@ -73,7 +73,7 @@ class Served:
         self.names: list[str] = self._answer()
 
     def ask(self, what: str, name: str, seed: int) -> Any:
-        """An epoch's digest, or the time that it takes in microseconds an image; what went wrong, in words."""
+        """Asks for an epoch's digest, or for its time in microseconds an image; returns a text if it failed."""
         assert self._process.stdin
         self._process.stdin.write(json.dumps([what, name, seed]) + "\n")
         self._process.stdin.flush()
@@ -85,7 +85,7 @@ class Served:
 
 
 def serve(root: Path, files: int) -> None:
-    """Makes the epochs that the standard input asks for."""
+    """Makes the epochs requested on standard input."""
     import torch
 
     torch.set_num_threads(1)
@@ -116,7 +116,7 @@ def serve(root: Path, files: int) -> None:
 
 
 def digest_of(epoch: Iterable[Any]) -> list[int]:
-    """Of all values of an epoch, and of the generators' states after it."""
+    """The digests of all values of an epoch, and of the generators' states after it."""
     digest = 0
     for value in epoch:
         digest = zlib.crc32(repr(flat(value)).encode(), digest)
@@ -124,7 +124,7 @@ def digest_of(epoch: Iterable[Any]) -> list[int]:
 
 
 def seconds_of(epoch: Iterable[Any]) -> float:
-    """The process's own time for an epoch."""
+    """The process time of an epoch, in seconds."""
     from _measured import look_at
 
     begun = time.process_time()

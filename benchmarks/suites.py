@@ -1,15 +1,14 @@
-"""Other people's test suites, run plainly and by ``fastpipe run``: each test must end as it does without.
+"""Runs other projects' test suites without fastpipe and by ``fastpipe run``: each test must have the same outcome.
 
     python benchmarks/suites.py PATH/TO/Pillow/Tests -p torch
     python benchmarks/suites.py PATH/TO/vision/test/test_transforms_v2.py PATH/TO/vision/test/test_image.py
     python benchmarks/suites.py PATH/TO/datasets/tests/features/test_image.py -p torch -n 2
     python benchmarks/suites.py PATH/TO/albumentations/tests/test_*.py --cwd PATH/TO/albumentations -p torch
 
-Paths are of copies of the suites, of the versions that are installed here; whatever else is given goes to pytest.
-Fastpipe makes images once torch is imported: ``-p torch`` imports it for suites that do not. Where torchvision is not
-for the torch that is installed, a module that mends that is named likewise (``-p torchvision_here``, with tests/ in
-PYTHONPATH).
-Exits with 1 where an outcome differs, or where no test passed.
+The paths are copies of the suites, of the installed versions; further arguments are pytest's. fastpipe makes images
+once torch is imported: ``-p torch`` imports it for suites that don't. If the installed torchvision doesn't fit the
+installed torch, ``-p torchvision_here`` (with tests/ in PYTHONPATH) makes it importable.
+The exit status is 1 if an outcome differs, or if no test passed.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ WAYS = {"plain": [], "fastpipe run": ["-m", "fastpipe", "run", "--quiet", "--che
 
 
 def main() -> None:
-    """Runs the suite both ways, prints how many tests ended how, and each that ended otherwise."""
+    """Runs the suite both ways, prints the numbers of outcomes, and each test with a different outcome."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path, help="files or folders of a suite")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for each way")
-    parser.add_argument("--cwd", type=Path, help="where pytest runs; beside the first path by default")
+    parser.add_argument("--cwd", type=Path, help="the folder to run pytest in; that of the first path by default")
     options, for_pytest = parser.parse_known_args()
     outcomes, seconds = {}, {}
     for way, prefix in WAYS.items():
@@ -57,14 +56,14 @@ def main() -> None:
 def run(
     paths: list[Path], prefix: list[str], for_pytest: list[str], folder: Path | None, timeout: float
 ) -> dict[str, str]:
-    """The outcome of each test by its name: passed, failed, error or skipped.
+    """Runs a suite; returns the outcome of each test by name: passed, failed, error or skipped.
 
     Args:
         paths: files or folders.
-        prefix: of the command, before ``-m pytest``.
-        for_pytest: further arguments of pytest's.
-        folder: that it runs in; None for the one that the first path is in.
-        timeout: in seconds.
+        prefix: the command before ``-m pytest``.
+        for_pytest: further arguments for pytest.
+        folder: the folder to run in; None for that of the first path.
+        timeout: the timeout in seconds.
     """
     with tempfile.TemporaryDirectory() as made:
         report = Path(made) / "outcomes.xml"

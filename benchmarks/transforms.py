@@ -1,18 +1,19 @@
-"""Every transform on one image, against torchvision on PIL images, torchvision v2 on tensors and albumentations.
+"""Compares every transform with torchvision's on PIL images, torchvision v2's on tensors, and albumentations'.
 
     python benchmarks/transforms.py [--photos PHOTOS] [--rounds 9] [--only WORD] [--json FILE]
-    python benchmarks/transforms.py [--photos PHOTOS] --difference     # of albumentations' pixels from torchvision's
+    python benchmarks/transforms.py [--photos PHOTOS] --difference     # compares albumentations' pixels
 
-fastpipe gets uint8 ndarrays, called as users call it: `fastpipe.transforms.functional` and the classes; and in rows of
-their own PIL images, as torchvision does. One thread. Images are 4 photos, from below PHOTOS or made here, of 256×256
-and 375×500; PIL images are 32×32, too, where a call is overhead. What torchvision makes of the PIL images is what
-fastpipe has to make.
+fastpipe is called as users call it, by `fastpipe.transforms.functional` and the classes, on uint8 ndarrays; and in
+separate rows on PIL images, as torchvision is. One thread. The images are 4 photos, from below PHOTOS or synthetic, of
+256×256 and 375×500; PIL images also of 32×32, where a call's overhead dominates. fastpipe's results have to equal
+torchvision's on PIL images.
 
-Marks: on PIL images operations and policies are 4 times as fast as torchvision in the geometric mean, none below 0.95.
-On arrays no operation is slower than torchvision on PIL images; in the geometric mean they are 6 times as fast as on
-PIL images, 5 times as on tensors, 2 times as albumentations; policies 5 times as fast each, ColorJitter 7, and in a
-plan 4. albumentations' column is its nearest operation, which need not give the same pixels: with --difference a
-Markdown table says how far they are from torchvision's on 24 photos of 375×500, in 1/255: mean, 99.9th percentile, max.
+Marks: on PIL images, operations and policies are 4 times as fast as torchvision in the geometric mean, none below 0.95.
+On arrays, no operation is slower than torchvision on PIL images; the geometric means are 6 times as fast as torchvision
+on PIL images, 5 times as on tensors, and 2 times as albumentations; each policy is 5 times as fast, ColorJitter 7
+times, and in a plan 4 times. albumentations' column is its nearest operation, whose pixels may differ: --difference
+prints a Markdown table of the differences from torchvision on 24 photos of 375×500, in 1/255: mean, 99.9th percentile,
+max.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from fastpipe.types import Generators, ImageShape
 
 torchvision_v1, torchvision_v2 = module("torchvision.transforms"), module("torchvision.transforms.v2")
 LARGE, SMALL = ((256, 256), (375, 500)), (32, 32)
-ROUND_S = 0.02  # that a contender's turn lasts: long against the clock, short against drift
+ROUND_S = 0.02  # a contender's time in a round: long enough for the clock, short enough against drift
 MARKS = {"ColorJitter": 7.0, "ColorJitter, in a plan": 7.0}
 
 Operation = Callable[[Any], Any]
@@ -43,15 +44,15 @@ Build = Callable[[Any], Operation]
 
 @dataclass
 class Row:
-    """One operation: how to build it from a namespace, and albumentations' nearest one.
+    """One operation: how to build it from a namespace, and albumentations' nearest operation.
 
     Attributes:
-        build: from ``torchvision.transforms``, its v2, or ``fastpipe.transforms`` to the operation.
+        build: makes the operation from ``torchvision.transforms``, its v2, or ``fastpipe.transforms``.
         albumentations: the name and arguments of albumentations' transform.
-        policy: whether it is a random class with a mark of its own.
-        on_tensors: whether there is such an operation on tensors at all.
-        on_pil: whether fastpipe has it for PIL images in this form.
-        small: whether it takes an image of 32×32.
+        policy: whether it is a random class, which has its own mark.
+        on_tensors: whether the operation exists for tensors.
+        on_pil: whether fastpipe has the operation for PIL images in this form.
+        small: whether it accepts an image of 32×32.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Row:
 
 
 def functional(name: str, *args: Any, **kwargs: Any) -> Build:
-    """A function of ``.functional``; every ``InterpolationMode`` value is given by name and looked up there."""
+    """Builds a call of a function of ``.functional``; interpolation is given by name and looked up in the namespace."""
 
     def build(namespace: Any) -> Operation:
         function = getattr(namespace.functional, name)
@@ -76,7 +77,7 @@ def functional(name: str, *args: Any, **kwargs: Any) -> Build:
 
 
 def policy(name: str, *args: Any, nearest: tuple[str, dict[str, Any]] | None = None) -> list[Row]:
-    """A random class, called, and as `fastpipe.ImageFolder` runs it: drawn from the size, then applied."""
+    """The rows of a random class: called, and run as in `fastpipe.ImageFolder`: drawn from the size, then applied."""
 
     def build(namespace: Any) -> Operation:
         made: Operation = getattr(namespace, name)(*args)
@@ -204,7 +205,7 @@ ROWS = [
     *(row for name in ("RandAugment", "AutoAugment", "TrivialAugmentWide", "AugMix") for row in policy(name)),
 ]
 OTHER_PARAMETERS = ("affine, bilinear", "perspective, bilinear", "elastic_transform")
-"""Rows whose operation of albumentations does something else, or draws: their pixels aren't compared."""
+"""Rows whose albumentations operation differs or draws, so that its pixels aren't compared."""
 
 COMPARED_ALONE = [
     Row(
@@ -221,7 +222,7 @@ COMPARED_ALONE = [
 
 
 def nearest_of(row: Row) -> Operation | None:
-    """albumentations' operation of a row; None where there is none, or no albumentations."""
+    """albumentations' operation for a row; None if there is none, or without albumentations."""
     if row.albumentations is None:
         return None
     try:
@@ -234,7 +235,7 @@ def nearest_of(row: Row) -> Operation | None:
 
 
 def arrays_of(made: Pass) -> Pass:
-    """What a pass makes, PIL images as arrays; a gray one in three dimensions."""
+    """Converts the PIL images of a pass to arrays, of three dimensions for gray ones, too."""
 
     def array(value: Any) -> Any:
         if isinstance(value, tuple):
@@ -247,14 +248,14 @@ def arrays_of(made: Pass) -> Pass:
 
 
 def images_of(bench: Benchmark, count: int, size: tuple[int, int]) -> list[Image.Image]:
-    """Photos, or images that look like some, of that ``(height, width)``."""
+    """Photos, or synthetic ones, of that ``(height, width)``."""
     if bench.options.photos:
         return pictures(bench.options.photos, count, size)
     return [Image.fromarray(photo(seed, *size)) for seed in range(count)]
 
 
 def measure(bench: Benchmark, row: Row, images: list[Image.Image]) -> None:
-    """A row on arrays, beside torchvision's of PIL images and tensors and albumentations'; and one on PIL images."""
+    """Times a row on arrays, in comparison with torchvision's PIL images and tensors and albumentations; and on PIL."""
     size = "×".join(map(str, images[0].size[::-1]))
     kind = "policies" if row.policy else "operations"
     theirs = calls(row.build(torchvision_v1), images)
@@ -277,7 +278,7 @@ def measure(bench: Benchmark, row: Row, images: list[Image.Image]) -> None:
 
 
 def show_differences(images: list[Image.Image]) -> None:
-    """Prints how far albumentations' pixels are from torchvision's, as a table in Markdown."""
+    """Prints the differences of albumentations' pixels from torchvision's as a table in Markdown."""
     print("| operation | albumentations: mean | 99.9% | max |\n| --- | ---: | ---: | ---: |")
     for row in (*ROWS, *COMPARED_ALONE):
         nearest = nearest_of(row)
@@ -294,7 +295,7 @@ def show_differences(images: list[Image.Image]) -> None:
 
 def main() -> None:
     parser = command_line(__doc__, rounds=9, photos="--photos")
-    parser.add_argument("--difference", action="store_true", help="of albumentations' pixels, in place of times")
+    parser.add_argument("--difference", action="store_true", help="print albumentations' differences instead")
     bench = Benchmark(parser.parse_args(), "one image")
     if bench.options.difference:
         show_differences(images_of(bench, 24, LARGE[1]))

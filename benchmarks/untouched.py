@@ -1,13 +1,13 @@
-"""Scripts in the manner of public repositories, each run plainly and by ``python -m fastpipe run``.
+"""Runs scripts modelled on public repositories, without fastpipe and by ``python -m fastpipe run``.
 
     python benchmarks/untouched.py PHOTOS
     python benchmarks/untouched.py PHOTOS --only own_train --rounds 9 --workers 2
 
-PHOTOS is a folder of one folder a class. The scripts are those under benchmarks/untouched/; each runs a seeded epoch,
-whose batches and end states have to be the same both ways, and another one that is timed. Ratios are medians of paired
-rounds: of the timed epoch, and of the whole process. Where torchvision is not for the torch that is installed,
-``--first MODULE`` names a module that mends that (``--first torchvision_here``, with tests/ in PYTHONPATH).
-Exits with 1 where an epoch differs, or where a script fails.
+PHOTOS is a folder with one folder for each class. The scripts are in benchmarks/untouched/; each runs a seeded epoch,
+whose batches and final states of generators have to be equal both ways, and a second, timed epoch. Ratios are medians
+of paired rounds: of the timed epoch, and of the whole process. If the installed torchvision doesn't fit the installed
+torch, ``--first torchvision_here`` (with tests/ in PYTHONPATH) makes it importable.
+The exit status is 1 if an epoch differs, or if a script fails.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ MARKS = {
     "cv2_albumentations": 2.2,
     "cifar": 6,
 }
-"""Times as fast as each is to be, in one process; with workers of torch's own loader 0.9 of it."""
+"""The expected speed-up of each script in one process; with workers of torch's own loader, 0.9 times it."""
 
 
 def main() -> None:
     """Runs the scripts in turns, and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", type=Path, help="folder of one folder a class")
+    parser.add_argument("photos", type=Path, help="a folder with one folder for each class")
     parser.add_argument("--only", action="append", help="the name of a script; may be given several times")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=0, help="of torch's own loader")
-    parser.add_argument("--threads", type=int, default=1, help="torch's own number of them in the script")
+    parser.add_argument("--workers", type=int, default=0, help="workers of torch's own loader")
+    parser.add_argument("--threads", type=int, default=1, help="torch.set_num_threads() of the script")
     parser.add_argument("--first", help="a module that each script imports first")
-    parser.add_argument("--cpu", action="store_true", help="the process's own time in place of the clock's")
+    parser.add_argument("--cpu", action="store_true", help="measure process time instead of wall time")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
     options = parser.parse_args()
     names = sorted(path.stem for path in SCRIPTS.glob("*.py") if not path.stem.startswith("_"))
@@ -103,12 +103,12 @@ def main() -> None:
 
 
 def one_round(name: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """What a script prints either way, in random order, and the seconds of the whole process."""
+    """Runs a script both ways in random order; returns its output, with the seconds of the whole process."""
     return {way: run(name, WAYS[way], options) for way in random.sample([*WAYS], len(WAYS))}
 
 
 def run(name: str, prefix: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """What a script prints, with ``process``: the seconds that it took as a whole; ``error`` where it failed."""
+    """Runs a script; returns its output, with ``process``: the seconds of the whole process; ``error`` if it failed."""
     command = [sys.executable, *prefix, str(SCRIPTS / f"{name}.py"), str(options.photos.resolve())]
     threads = str(options.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "UNTOUCHED_FIRST": options.first or ""}

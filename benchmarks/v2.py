@@ -1,11 +1,11 @@
-"""torchvision's v2 on samples with boxes and masks, by fastpipe's data sets and as people write them.
+"""Compares v2 transforms of samples with boxes and masks in fastpipe's datasets and in datasets that users write.
 
     python benchmarks/v2.py PHOTOS [--rounds 5] [--only WORD] [--json FILE]
 
-PHOTOS is a folder with JPEGs at any depth; large ones show what a part of an image saves. One process, one thread,
-files from disk. Detection is RandomPhotometricDistort, RandomZoomOut, RandomIoUCrop, a flip and SanitizeBoundingBoxes,
-segmentation RandomResizedCrop, a flip and colour, with a mask file for each photo; each begins with PIL images or with
-tensors. What is made of images alone is in `benchmarks/recipes.py`.
+PHOTOS is a folder with JPEGs at any depth; with large ones, decoding only a part saves more. One process, one thread,
+files from disk. Detection is RandomPhotometricDistort, RandomZoomOut, RandomIoUCrop, a flip and SanitizeBoundingBoxes;
+segmentation is RandomResizedCrop, a flip and colour, with a mask file for each photo; each begins with PIL images or
+with tensors. For transforms of images only, see `benchmarks/recipes.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _with_tensors(module: Any, steps: list[Any], first: bool) -> list[Any]:
 
 
 class Samples:
-    """Photos with boxes and masks, as fastpipe's `SampleDataset` takes them, and as people write them."""
+    """Photos with boxes and masks, for fastpipe's `SampleDataset` and for datasets that users write."""
 
     def __init__(self, paths: list[Path], masks: Path) -> None:
         self.photos = [str(path) for path in paths]
@@ -69,7 +69,7 @@ class Samples:
             self.masks.append(str(mask))
 
     def boxes(self, index: int) -> np.ndarray:
-        """Eight boxes, x and y of two corners each."""
+        """Eight boxes ``(8, 4)`` in XYXY format."""
         rng = np.random.default_rng(index)
         size = np.array(self.sizes[index][::-1])
         corners = rng.uniform(0, 0.7, (8, 2)) * size

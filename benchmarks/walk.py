@@ -1,10 +1,10 @@
-"""How far one sample walks through the code: calls of Python functions, files, and moves from file to file.
+"""Counts the Python calls, the files, and the moves from file to file that one sample needs.
 
     python benchmarks/walk.py --photos PHOTOS [--list]
 
-PHOTOS is a folder as `ImageFolder` takes it. Counted is what a warm data set does, in the calling thread: each call of
-a Python function of the package (properties, generators and comprehensions too), the files that these functions stand
-in, and how often a function calls one in another file. ``--list`` names the files, in the order of the first call.
+PHOTOS is a folder as `ImageFolder` takes it. In the calling thread of a warm dataset, it counts each call of a Python
+function of the package (including properties, generators and comprehensions), the files of these functions, and the
+calls of functions in another file than the caller's. ``--list`` names the files, in the order of the first call.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from fastpipe.reporting.tables import ReportTable
 PACKAGE = str(Path(fastpipe.__file__).parent)
 RECIPES = {"crop and flip": (), "with ColorJitter": (T.ColorJitter(0.4, 0.4, 0.4, 0.1),)}
 BATCH = 16
-WARM = 300  # so that every order of ColorJitter's adjustments, with a flip or without, has come before
+WARM = 300  # enough samples for every order of ColorJitter's adjustments, with and without a flip
 
 
 @dataclass
 class Walk:
-    """Calls of functions of the package.
+    """Counts of calls of the package's functions.
 
     Attributes:
-        calls: how many.
-        moves: calls of a function that stands in another file than its caller.
-        files: in the order in which they are first met, and the calls in each.
+        calls: the number of calls.
+        moves: the number of calls of a function in another file than its caller.
+        files: the number of calls in each file, in the order of the first call.
     """
 
     calls: int = 0
@@ -46,7 +46,7 @@ class Walk:
 
 
 def walk(run: Callable[[], Any]) -> Walk:
-    """What a function calls in this thread."""
+    """Counts the calls that a function makes in this thread."""
     found = Walk()
     stack: list[str] = []
 

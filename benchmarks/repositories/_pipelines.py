@@ -1,4 +1,4 @@
-"""What the pipelines here have in common: a registry, photos, data sets as people write them."""
+"""Code that these pipelines share: a registry, photos, and datasets as in most repositories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HALF = [0.5, 0.5, 0.5]
 
 @dataclass(frozen=True)
 class Photos:
-    """A folder of one folder a class: ``files`` of it, evenly taken from all classes."""
+    """A folder with a folder for each class; ``files`` are some of its files, evenly from all classes."""
 
     root: Path
     files: list[str]
@@ -31,7 +31,7 @@ class Photos:
 
 Make = Callable[[Photos], Iterable[Any]]
 PIPELINES: dict[str, Make] = {}
-"""Each makes what a repository iterates over: a loader or a data set."""
+"""Functions that each make the loader or dataset over which a repository iterates."""
 
 
 def pipeline(name: str) -> Callable[[Make], Make]:
@@ -45,7 +45,7 @@ def pipeline(name: str) -> Callable[[Make], Make]:
 
 
 def folder(transform: Any) -> Make:
-    """torchvision's ImageFolder behind torch's loader."""
+    """torchvision's ImageFolder in torch's loader."""
 
     def make(photos: Photos) -> Iterable[Any]:
         whole = torchvision.datasets.ImageFolder(str(photos.root), transform)
@@ -56,7 +56,7 @@ def folder(transform: Any) -> Make:
 
 
 class Own(Dataset[Any]):
-    """A data set of one's own: opened, converted, transformed."""
+    """The repository's own dataset: opens, converts and transforms an image."""
 
     def __init__(self, files: Sequence[str], transform: Any) -> None:
         self.files, self.transform = files, transform
@@ -69,7 +69,7 @@ class Own(Dataset[Any]):
 
 
 def own(transform: Any) -> Make:
-    """A data set of one's own behind torch's loader."""
+    """The repository's own dataset in torch's loader."""
     return lambda photos: DataLoader(Own(photos.files, transform), 16)
 
 
@@ -111,7 +111,7 @@ def evaluation(resize: Any = 256, size: int = 224, **more: Any) -> Any:
 
 
 def squares(photos: Photos, size: int, mode: str = "RGB") -> np.ndarray[Any, Any]:
-    """The photos as one array, as data sets of small images come."""
+    """The photos as one array, like datasets of small images."""
     images = []
     for name in photos.files:
         with Image.open(name) as image:

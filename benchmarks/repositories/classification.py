@@ -1,4 +1,4 @@
-"""Training and evaluation of classifiers: ImageFolder, or a data set of one's own, with one chain of transforms."""
+"""Training and evaluating classifiers: ImageFolder, or the repository's own dataset, with one chain of transforms."""
 
 from __future__ import annotations
 

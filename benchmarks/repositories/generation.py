@@ -37,7 +37,7 @@ class Rows(Dataset[Any]):
 
 
 def rows(make: Callable[[str], Any], batch: int | None = 16) -> Callable[[Photos], Iterable[Any]]:
-    """A data set of one's own, of a function of a file's name; without a batch, samples of any size."""
+    """The repository's own dataset: calls `make` with a file's name. Without `batch`, samples may differ in size."""
 
     def made(photos: Photos) -> Iterable[Any]:
         dataset = Rows(len(photos.files), lambda index: make(photos.files[index]))
@@ -279,7 +279,7 @@ def image_classification(photos: Photos) -> Iterable[Any]:
 
 @pipeline("huggingface/accelerate cv_example")
 def cv_example(photos: Photos) -> Iterable[Any]:
-    """A data set of one's own that opens without converting first."""
+    """The repository's own dataset, which opens images without converting them first."""
     chain = T.Compose([T.RandomResizedCrop((224, 224), scale=(0.5, 1.0)), T.ToTensor()])
     mean, std = torch.tensor(MEAN)[None, :, None, None], torch.tensor(STD)[None, :, None, None]
 

@@ -207,7 +207,7 @@ class AugMixed:
 
 @pipeline("facebookresearch/swav: multi-crop")
 def swav(photos: Photos) -> Iterable[Any]:
-    """A data set derived from ImageFolder."""
+    """A dataset derived from ImageFolder."""
     color = [*jitter(0.8, 0.8, 0.8, 0.2), NumpyBlur(0.5)]
     views = [chain(T.RandomResizedCrop(224, (0.14, 1)), T.RandomHorizontalFlip(0.5), *color)] * 2
     views += [chain(T.RandomResizedCrop(96, (0.05, 0.14)), T.RandomHorizontalFlip(0.5), *color)] * 6
@@ -225,7 +225,7 @@ def swav(photos: Photos) -> Iterable[Any]:
 
 @pipeline("yaohungt/Barlow-Twins-HSIC: pairs")
 def pairs(photos: Photos) -> Iterable[Any]:
-    """A data set of one's own that calls one chain twice."""
+    """The repository's own dataset, which calls one chain twice."""
     view = chain(*crop(64, 0.08), *jitter(0.4, 0.4, 0.4, 0.1))
 
     class Pairs(Own):

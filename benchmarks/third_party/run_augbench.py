@@ -1,4 +1,4 @@
-"""Runs the augmentation benchmark's own loader and GPU stage over photos, implementations in turns, ours among them.
+"""Runs the augmentation benchmark's own loader and GPU stage over photos, with fastpipe and other implementations.
 
     python benchmarks/third_party/run_augbench.py PHOTOS --checkout PATH [--implementations a,b] [--json FILE]
 
@@ -6,7 +6,7 @@ Needs a CUDA GPU, and a checkout of https://github.com/albumentations-team/bench
 imported, with `fastpipe_rgb.py` registered in it as README.md beside this file says. Adapters, recipes, loader and the
 consumer that makes batches ready on the GPU (float16, normalised) are theirs; their campaigns on rented machines, with
 their data set and statistics, aren't run. A figure is images a second of a pass over the photos, the median over the
-rounds; a ratio is the median of the rounds' ratios. What an implementation doesn't have, or refuses, is named.
+rounds; a ratio is the median of the rounds' ratios. Recipes that an implementation lacks or refuses are named.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OURS = "fastpipe_cpu"
 
 
 def images_per_s(adapter: Any, recipe: Any, sources: list[Any], options: argparse.Namespace, seed: int) -> float:
-    """A pass by the benchmark's loader and consumer, from its first batch on the device to its last."""
+    """The rate of a pass by the benchmark's loader and consumer, from the first batch on the device to the last."""
     from augbench.execution.pipeline import ReadyGpuBatchConsumer, RecipeDataset, TorchDataLoaderSource
 
     runtime = adapter.build_recipe(recipe)
@@ -42,7 +42,7 @@ def images_per_s(adapter: Any, recipe: Any, sources: list[Any], options: argpars
     consumer = ReadyGpuBatchConsumer(runtime=runtime, expected_channels=3)
     loader.open()
     try:
-        consumer(loader.next_batch())  # workers have started, and the GPU's first call is over
+        consumer(loader.next_batch())  # starts the workers, and makes the GPU's first call
         consumer.synchronize()
         began, count = time.perf_counter(), 0
         for _ in range(len(sources) // options.batch_size - 1):
@@ -54,7 +54,7 @@ def images_per_s(adapter: Any, recipe: Any, sources: list[Any], options: argpars
 
 
 def compare(adapters: dict[str, Any], recipe: Any, sources: list[Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Images a second by implementation, and how many times as fast ours is."""
+    """Images a second by implementation, and fastpipe's speed-ups."""
     left = [name for name in adapters if name in recipe.supported_implementations]
     rounds: dict[str, list[float]] = {name: [] for name in left}
     for number in range(options.rounds):
@@ -79,14 +79,14 @@ def compare(adapters: dict[str, Any], recipe: Any, sources: list[Any], options: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("photos", type=Path)
-    parser.add_argument("--checkout", type=Path, required=True, help="of their repository")
+    parser.add_argument("--checkout", type=Path, required=True, help="a checkout of the benchmark's repository")
     parser.add_argument(
         "--implementations", default=f"{OURS},albumentationsx_cpu,torchvision_cpu,pillow_cpu,kornia_gpu"
     )
     parser.add_argument("--only", default="", metavar="WORD", help="recipes whose name has this word")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--count", type=int, default=2000, help="photos of a pass; few are gone through several times")
+    parser.add_argument("--count", type=int, default=2000, help="photos in a pass; fewer photos are repeated")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

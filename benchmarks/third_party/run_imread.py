@@ -1,4 +1,4 @@
-"""Runs imread_benchmark's own measurement of decoders in turns, ours among them.
+"""Runs imread_benchmark's own measurement of decoders, including fastpipe's.
 
     python benchmarks/third_party/run_imread.py PHOTOS [--decoders opencv,pillow,…] [--rounds 25] [--json FILE]
 

@@ -1,6 +1,7 @@
-"""What the scripts here have in common: photos, a seeded epoch of which a digest is told, and one that is timed.
+"""Code that these scripts share: the photos, an epoch with fixed seeds whose digest is printed, and a timed epoch.
 
-Imported first: it imports the module that ``UNTOUCHED_FIRST`` names, such as one that makes torchvision fit this torch.
+A script imports this module first. It imports the module named by ``UNTOUCHED_FIRST``, for example one that makes
+torchvision work with the installed torch.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
 def arguments() -> argparse.Namespace:
     """The command line: ``photos``, ``workers``, ``batch_size``."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("photos", type=Path, help="folder of one folder a class")
+    parser.add_argument("photos", type=Path, help="folder with a folder for each class")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--batch-size", type=int, default=32)
     return parser.parse_args()

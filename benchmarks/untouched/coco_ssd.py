@@ -1,4 +1,4 @@
-"""vision's reference for detection: CocoDetection, v2, SSD's recipe."""
+"""torchvision's reference for detection: CocoDetection, v2, SSD's recipe."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A data set of one's own with ColorJitter, grayscale and RandomErasing, which calls each transform itself."""
+"""A dataset of the script's own with ColorJitter, grayscale and RandomErasing; it calls each transform itself."""
 
 from _measured import arguments, measured, photos_in
 from PIL import Image

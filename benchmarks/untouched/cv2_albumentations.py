@@ -1,4 +1,4 @@
-"""OpenCV and albumentations, as segmentation and metric-learning repositories have them."""
+"""OpenCV with albumentations, as in segmentation and metric-learning repositories."""
 
 import albumentations as A
 import cv2

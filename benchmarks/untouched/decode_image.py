@@ -1,4 +1,4 @@
-"""A data set of one's own as torchvision's documentation has it: `decode_image`, then v2 on tensors."""
+"""A dataset of the script's own as in torchvision's documentation: `decode_image`, then v2 on tensors."""
 
 import torch
 from _measured import arguments, measured, photos_in

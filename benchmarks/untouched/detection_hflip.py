@@ -1,4 +1,4 @@
-"""vision's reference for detection with ``--data-augmentation hflip``: masks of polygons, transforms of its own."""
+"""torchvision's reference for detection with ``--data-augmentation hflip``: its own transforms, masks from polygons."""
 
 import json
 import tempfile

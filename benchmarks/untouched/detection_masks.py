@@ -1,4 +1,4 @@
-"""vision's reference for detection with ``--data-augmentation hflip --use-v2``: the wrapper's masks of polygons."""
+"""torchvision's reference for detection with ``--data-augmentation hflip --use-v2``: masks from polygons."""
 
 import json
 import tempfile

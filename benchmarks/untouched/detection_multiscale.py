@@ -1,4 +1,4 @@
-"""vision's reference for detection with ``--data-augmentation multiscale --use-v2``, as its preset makes it."""
+"""torchvision's reference for detection with ``--data-augmentation multiscale --use-v2``: its preset's transforms."""
 
 import json
 import tempfile

@@ -1,4 +1,4 @@
-"""DETR's data set and transforms: of its own, by torchvision's functions, on images and boxes."""
+"""DETR's dataset and its own transforms, which call torchvision's functions on images and boxes."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""DINO's two global and six local crops: a class of one's own around `Compose`, in ImageFolder."""
+"""DINO's two global and six local crops: ImageFolder with a transform class that calls several `Compose`s."""
 
 from _measured import arguments, measured
 from PIL import Image

@@ -1,4 +1,4 @@
-"""Hugging Face's example for image classification: a function of a batch by `set_transform`."""
+"""Hugging Face's example for image classification: `set_transform` with a function of a batch."""
 
 import torch
 from _measured import arguments, measured, photos_in

@@ -1,4 +1,4 @@
-"""pytorch/examples' ImageNet: ImageFolder, v1's training recipe."""
+"""ImageNet training of pytorch/examples: ImageFolder with v1's training recipe."""
 
 from _measured import arguments, measured
 from torch.utils.data import DataLoader

@@ -1,4 +1,4 @@
-"""ImageFolder with a v2 recipe, as torchvision's references write it for PIL images."""
+"""ImageFolder with a v2 recipe on PIL images, as in torchvision's references."""
 
 import torch
 from _measured import arguments, measured

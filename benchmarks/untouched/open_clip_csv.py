@@ -1,4 +1,4 @@
-"""open_clip's CSV: images and captions, a conversion to RGB within its `Compose`."""
+"""open_clip's CSV dataset: images and captions; its `Compose` converts to RGB."""
 
 import torch
 from _measured import arguments, measured, photos_in

@@ -1,4 +1,4 @@
-"""A data set of one's own with a v1 evaluation recipe; files are opened as torchvision's `pil_loader` does."""
+"""A dataset of the script's own with a v1 evaluation recipe; it opens files as torchvision's `pil_loader` does."""
 
 from _measured import arguments, measured, photos_in
 from PIL import Image

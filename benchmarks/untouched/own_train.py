@@ -1,4 +1,4 @@
-"""A data set of one's own, as most repositories have one: PIL and a v1 training recipe."""
+"""A dataset of the script's own with PIL and a v1 training recipe, as in most repositories."""
 
 from _measured import arguments, measured, photos_in
 from PIL import Image

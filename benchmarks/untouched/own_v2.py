@@ -1,4 +1,4 @@
-"""A data set of one's own with v2 behind `PILToTensor`, on uint8 tensors."""
+"""A dataset of the script's own with v2 transforms of uint8 tensors after `PILToTensor`."""
 
 import torch
 from _measured import arguments, measured, photos_in

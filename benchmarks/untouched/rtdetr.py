@@ -1,4 +1,4 @@
-"""RT-DETR's data set and transforms: v2's, called one by one on an image, a target and the data set."""
+"""RT-DETR's dataset, which calls v2 transforms one by one on an image, a target and the dataset."""
 
 import json
 import tempfile

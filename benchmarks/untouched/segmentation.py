@@ -1,4 +1,4 @@
-"""vision's reference for segmentation, its transforms on images and masks: functions of v1, masks by NEAREST."""
+"""torchvision's reference for segmentation: its own transforms call v1's functions on images and masks (by NEAREST)."""
 
 import random
 import tempfile

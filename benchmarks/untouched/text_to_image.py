@@ -1,4 +1,4 @@
-"""diffusers' example for SDXL at 512: `with_transform`, a function of a batch that calls transforms one by one."""
+"""diffusers' example for SDXL at 512: `with_transform` with a function of a batch that calls transforms one by one."""
 
 import random
 

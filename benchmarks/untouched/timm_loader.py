@@ -1,4 +1,4 @@
-"""timm's data set and loader, with its training recipe."""
+"""timm's dataset and loader with its training recipe."""
 
 from _measured import arguments, measured
 from timm.data import create_dataset, create_loader

@@ -1,4 +1,4 @@
-"""ImageFolder with TrivialAugmentWide and RandomErasing: vision's reference for classification."""
+"""torchvision's reference for classification: ImageFolder with TrivialAugmentWide and RandomErasing."""
 
 import torch
 from _measured import arguments, measured
