@@ -226,7 +226,7 @@ def test_fresh_figures_are_taken_without_paths(pages, tmp_path, monkeypatch):
     assert found["loader"]["workers"] == 2
     assert {"torch", "torchvision", "pillow"} <= set(found["loader"]["about"]["versions"])
     text = pages.page({"pipeline": found["pipeline"]})
-    assert "Not measured so far: `scripts/gpu PHOTOS`" in text
+    assert "Not measured yet; `scripts/gpu PHOTOS`" in text
     assert "| train | 1.20 | 2.50 (2.08×) |" in text
     assert "On battery." in text
     assert ", 3 rounds." in text
