@@ -9,6 +9,7 @@ from typing import Any
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.originals import Originals
 from fastpipe.hooks.patches import Patches, is_plain
+from fastpipe.pending import is_pending
 
 _FORMATS = {"PIL.JpegImagePlugin": "JPEG", "PIL.PngImagePlugin": "PNG"}
 
@@ -50,7 +51,8 @@ def _opener(plain: Any, patches: Patches) -> object:
         if site.is_off:
             return plain(file, filename)
         made = ours(plain, file, filename, site if site.is_check_due() else None, count_failed)
-        site.count_checked()  # the checks tell the time of its pixels
+        if is_pending(made):
+            site.count_checked()  # the checks tell the time of its pixels
         return made
 
     return open_lazily

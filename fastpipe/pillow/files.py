@@ -45,8 +45,8 @@ _TO_RGB = ("1", "LA", "P", "RGBA")
 """The modes from which the core can make the same pixels as Pillow's ``convert("RGB")``."""
 
 _FORMATS = ("JPEG", "PNG")
-_TINY_PNG = 32 * 32
-"""Pixels up to which Pillow decodes a PNG in less time than recording operations takes."""
+_TINY_PNG = 9216
+"""Bytes of pixels, as 55×55 in RGB, up to which Pillow decodes a PNG in less time than we take to record and decode."""
 
 if TYPE_CHECKING:
     _Base = ImageFile.ImageFile
@@ -438,7 +438,7 @@ def open_lazily(
             _begin(image, None, on_mistake)
             return image
     image = opener(file, filename)
-    is_tiny = image.format == "PNG" and image.width * image.height <= _TINY_PNG
+    is_tiny = image.format == "PNG" and image.width * image.height * len(image.getbands()) <= _TINY_PNG
     return image if is_tiny and check is None else adopt(image, check, on_mistake)
 
 

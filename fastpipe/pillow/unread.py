@@ -40,12 +40,25 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
     _fastpipe_lock: threading.RLock
 
     def __getattr__(self, name: str) -> Any:
+        if name == "tile" and "_fastpipe_unread" in vars(self):
+            self._set_tile()
+            return vars(self)[name]
         if name in _fields_of_header():
             with self._fastpipe_lock:
                 self._read_header()
                 if name in vars(self):
                     return vars(self)[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def _set_tile(self) -> None:
+        """Sets ``tile`` without the header: `draft` asks for it, and nothing of it is the file's but size and mode."""
+        (tile,) = _fields_of_header()["tile"]
+        own = vars(self)
+        with self._fastpipe_lock:
+            if "tile" not in own:
+                known = tile._replace(extents=(0, 0, *self._size), args=(self._mode, ""))
+                own["_fastpipe_opened"] = [known], *own["_fastpipe_opened"][1:]
+                own["tile"] = [known]
 
     def _read_header(self) -> None:
         """Gives the image the attributes that it would have if Pillow had opened it."""

@@ -23,7 +23,8 @@ from fastpipe.pillow.lazy_source import LazySource
 pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow decodes")
 
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
-FILES = [PHOTO, corpus.files()["jpeg-gray"], corpus.files()["png-palette"], corpus.jpeg(20, 30, "444", seed=2)]
+PALETTE = corpus.save(Image.fromarray(corpus.photo(97, 131, seed=6)).quantize(), "PNG")
+FILES = [PHOTO, corpus.files()["jpeg-gray"], PALETTE, corpus.jpeg(20, 30, "444", seed=2)]
 
 
 @pytest.fixture
@@ -211,3 +212,10 @@ def test_a_mistake_of_ours_is_never_the_user_s(
     for image, value in zip(images, expected, strict=True):
         np.testing.assert_array_equal(look(image), value)
     assert list(site.left) == ["fastpipe failed (RuntimeError: a mistake), and the plain way was taken"]
+
+
+def test_files_that_stay_pillow_s_are_not_counted(site: Site) -> None:
+    tiny, photo = (corpus.save(corpus.photo(side, side, seed=3), "PNG") for side in (30, 60))
+    for data in (photo, photo, tiny, photo, corpus.save(Image.new("CMYK", (90, 80)), "JPEG")):
+        opened(data).convert("RGB").load()
+    assert site.images == 3

@@ -24,6 +24,7 @@ from fastpipe.pillow.lazy_image import LazyImage
 
 FILES = corpus.files()
 PHOTO, PNG = corpus.jpeg(97, 131, "420", seed=5), corpus.save(corpus.photo(97, 131, 6), "PNG")
+PALETTE = corpus.save(Image.fromarray(corpus.photo(97, 131, 6)).quantize(), "PNG")
 TV = torchvision.transforms
 
 
@@ -150,7 +151,7 @@ def test_whatever_is_done_to_it_is_pillows(name: str, change: str) -> None:
 
 @pytest.mark.needs_core
 def test_closed_files(tmp_path: Path) -> None:
-    for data, name in ((PHOTO, "a.jpg"), (PNG, "a.png"), (FILES["png-palette"], "b.png")):
+    for data, name in ((PHOTO, "a.jpg"), (PNG, "a.png"), (PALETTE, "b.png")):
         path = tmp_path / name
         path.write_bytes(data)
         expected = shown(Image.open(path).convert("RGB"))
@@ -195,11 +196,14 @@ def test_its_classes_are_pillows() -> None:
 
 @pytest.mark.needs_core
 def test_a_tiny_png_is_left_to_pillow() -> None:
-    tiny, larger = (corpus.save(corpus.photo(32, width, seed=3), "PNG") for width in (32, 33))
+    for mode, sides in (("RGB", (55, 56)), ("L", (96, 97)), ("RGBA", (48, 49))):
+        square = Image.fromarray(corpus.photo(100, 100, seed=3)).convert(mode)
+        tiny, larger = (corpus.save(square.crop((0, 0, side, side)), "PNG") for side in sides)
+        with fastpipe.register_pillow_opener():
+            assert type(Image.open(io.BytesIO(tiny))) is PngImagePlugin.PngImageFile
+            assert type(Image.open(io.BytesIO(tiny)).convert("RGB")) is Image.Image
+            assert type(Image.open(io.BytesIO(larger)).convert("RGB")) is LazyImage
     with fastpipe.register_pillow_opener():
-        assert type(Image.open(io.BytesIO(tiny))) is PngImagePlugin.PngImageFile
-        assert type(Image.open(io.BytesIO(tiny)).convert("RGB")) is Image.Image
-        assert type(Image.open(io.BytesIO(larger)).convert("RGB")) is LazyImage
         assert type(Image.open(io.BytesIO(corpus.jpeg(8, 8))).convert("RGB")) is LazyImage
 
 

@@ -119,6 +119,16 @@ def test_a_file_stands_where_pillow_leaves_it(name: str) -> None:
         assert theirs.tell() == ours.tell()
 
 
+@pytest.mark.parametrize("name", UNREAD)
+def test_a_drafted_file_is_decoded_without_its_header(name: str) -> None:
+    image, plain = _open(UNREAD[name]), _open(UNREAD[name], lazily=False)
+    assert image.draft("L", (5, 5)) == plain.draft("L", (5, 5))
+    assert image.tile == plain.tile
+    assert image.tobytes() == plain.tobytes()
+    assert _is_unread(image)
+    assert (image.info, dict(image.getexif()), image.size) == (plain.info, dict(plain.getexif()), plain.size)
+
+
 def test_heads_with_mistakes_end_as_pillow_says() -> None:
     draw = random.Random(3)
     heads = {name: _open(data, lazily=False).fp.tell() for name, data in UNREAD.items()}
