@@ -8,10 +8,13 @@ import sys
 
 from fastpipe.errors import ConfigError, FastpipeError
 
-__all__ = ["LARGEST", "MOST_PROCESSES", "MOST_THREADS", "real_number", "whole_number"]
+__all__ = ["LARGEST", "MOST_AHEAD", "MOST_PROCESSES", "MOST_THREADS", "real_number", "whole_number"]
 
 LARGEST = sys.maxsize
 """The largest length of Python's and numpy's sequences."""
+
+MOST_AHEAD = 1 << 16
+"""The most batches that a process makes ahead: what asks for each of them before the first takes a moment then."""
 
 MOST_PROCESSES = 1024
 """The most processes that one call may start."""

@@ -26,6 +26,9 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "threads of load_batch": lambda given: fastpipe.load_batch([PHOTO], TO_TENSOR, threads=given),
     "threads of DataLoader": lambda given: fastpipe.DataLoader(fastpipe.ImageList(([], [])), threads=given),
     "num_workers": lambda given: fastpipe.DataLoader(fastpipe.ImageList(([], [])), num_workers=given),
+    "prefetch_factor": lambda given: fastpipe.DataLoader(
+        fastpipe.ImageList(([], [])), num_workers=1, prefetch_factor=given
+    ),
     "epoch": lambda given: fastpipe.ImageList(([], []), seed=3).set_epoch(given),
     "length": lambda given: fastpipe.SampleDataset(lambda index: ("a.jpg", index), given),
     "check": lambda given: fastpipe.install(check=given),

@@ -19,6 +19,7 @@ from torch.utils.data import (
     default_convert,
 )
 
+from fastpipe.arguments import MOST_AHEAD, whole_number
 from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError, FastpipeWarning
@@ -128,6 +129,9 @@ class DataLoader(LoaderBase):
         **others: Any,
     ) -> None:
         num_workers, count = workers_and_threads(num_workers, threads, dataset, multiprocessing_context)
+        if prefetch_factor is not None:
+            takes = "the number of batches that each worker makes ahead"
+            whole_number("prefetch_factor", prefetch_factor, takes, least=1, most=MOST_AHEAD, error=DatasetError)
         check_output(device, dtype, memory_format)
         # Plain attributes with the arguments' names, as in torch: tools that rebuild a loader read them.
         self.device = None if device is None else torch.device(device)

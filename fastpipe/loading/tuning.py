@@ -123,6 +123,7 @@ def tune(
         )
     if not (max_workers is None or (isinstance(max_workers, int) and max_workers >= 0)):
         raise DatasetError(f"max_workers={max_workers!r}: give the most workers to try, or None for the usable CPUs.")
+    largest = min(batch_size, len(dataset))  # an epoch has no larger one
     cpus = usable_cpus()
     obstacle = gil_bound_part_within(dataset)
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))
@@ -133,12 +134,12 @@ def tune(
         bar.expect(len(settings) + 1)
         for workers, threads in settings:
             if not trials or time.perf_counter() - started < seconds - share:
-                trials.append(_try(dataset, batch_size, (workers, threads, 1), share, len(trials), options))
+                trials.append(_try(dataset, largest, (workers, threads, 1), share, len(trials), options))
             bar.advance()
         best = max(trials, key=lambda trial: trial.beside_training)
         if (best.num_workers or (best.threads and not obstacle)) and time.perf_counter() - started < seconds:
             wider = (best.num_workers, best.threads, 2)
-            trials.append(_try(dataset, batch_size, wider, share, len(trials), options))
+            trials.append(_try(dataset, largest, wider, share, len(trials), options))
     fastest = max(trial.beside_training for trial in trials)
     nearly = [trial for trial in trials if trial.beside_training >= _NEARLY * fastest]
     chosen = min(nearly, key=lambda trial: (not trial.num_workers, trial.memory_mb))
