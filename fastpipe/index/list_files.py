@@ -74,11 +74,24 @@ def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[
             rows = _from_csv(path, "\t" if ending == ".tsv" else ",", columns)
             return _in_blocks(f"{path}, line", rows), True
         return _from_text(path), True
-    if isinstance(source, Sequence) and len(source) == 2 and not isinstance(source, (str, bytes)):
-        return _from_sequences(*source), False
+    given = type(source).__name__
+    if isinstance(source, Sequence) and len(source) == 2 and not isinstance(source, bytes):
+        if not any(map(_is_path_or_row, source)):
+            return _from_sequences(*source), False
+        given = "two paths, or two pairs"
     raise DatasetError(
-        f"a list of images is a text, CSV or Parquet file, or (paths, labels); not {type(source).__name__}."
+        f"a list of images is a text, CSV or Parquet file, or (paths, labels), two sequences; not {given}. Of pairs "
+        "give tuple(zip(*pairs)), of a DataFrame (frame['path'], frame['label']), of paths alone (paths, [0] * len(paths)). A data set that there is "
+        "stays one: ImageFolder, or torch.utils.data.Subset of it."
     )
+
+
+def _is_path_or_row(part: object) -> bool:
+    """Whether a path stands where all paths are expected, or a path and its label."""
+    known = (str, bytes, os.PathLike)
+    if isinstance(part, (tuple, list)) and len(part) == 2:
+        return isinstance(part[0], known) and isinstance(part[1], int)
+    return isinstance(part, known)
 
 
 def _in_blocks(source: str, rows: Iterator[Row]) -> Iterator[Block]:

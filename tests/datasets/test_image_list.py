@@ -313,7 +313,11 @@ class TestSequences:
         [
             ((["a"], [1, 2]), "1 paths and 2 labels"),
             ((["a", "b"], [1, "x"]), "item 1: the label 'x' is of another type"),
-            ((["a", 3], [1, 2]), "item 1: 3 is not a path"),
+            ((["a", "b", 3], [1, 2, 0]), "item 2: 3 is not a path"),
+            (["a.jpg", "b.jpg"], r"not two paths.*\(paths, \[0\]"),
+            ([("a.jpg", 0), ("b.jpg", 1)], r"two pairs\. Of pairs give tuple\(zip"),
+            ([("a.jpg", 0), ("b.jpg", 1), ("c.jpg", 1)], r"not list\. Of pairs give tuple\(zip"),
+            ({"a.jpg": 0}, "not dict"),
             ((["a", ""], [1, 2]), "item 1: '' is not a path"),
             ((["a"], [None]), "item 0: the label None is neither"),
             ((["a", "b"], [0.5, 2]), "item 1: the label 2 is of another type"),
