@@ -32,6 +32,7 @@ from fastpipe.pillow.lazy_image import (
     PendingPixels,
     PlainCall,
     info_for_next,
+    own_method,
 )
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.unread import UnreadJpeg, open_unread
@@ -267,7 +268,7 @@ class _LazyFile(_Base):
         the file counts as loaded then. If Pillow's method succeeds, the error was a mistake of fastpipe's.
         """
         plain = getattr(super(), name)
-        if lazy is None or getattr(self._fastpipe_pillow, name) is not _PILLOWS[name]:
+        if lazy is None or own_method(getattr(self._fastpipe_pillow, name)) is not _PILLOWS[name]:
             return plain(*arguments, **options)
         try:
             made = getattr(lazy, name)(*arguments, **options)
@@ -307,7 +308,7 @@ for _name in _RECORDED:
 update_wrapper(_LazyFile.convert, Image.Image.convert)
 
 _LOAD = ImageFile.ImageFile.load
-_PILLOWS = {name: getattr(Image.Image, name) for name in ("convert", *_RECORDED)}
+_PILLOWS = {name: own_method(getattr(Image.Image, name)) for name in ("convert", *_RECORDED)}
 """Pillow's own methods; its classes of files have the same, unless somebody, such as a test, has replaced them."""
 
 

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import update_wrapper
+from types import FunctionType
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import torch
@@ -95,16 +96,23 @@ _Given = TypeVar("_Given")
 PILLOWS_LOAD = Image.Image.load
 
 
+def own_method(method: Any) -> Any:
+    """The library's method, if fastpipe has replaced it; else the method itself."""
+    while isinstance(method, FunctionType) and method.__globals__.get("__name__", "").startswith("fastpipe."):
+        method = vars(method).get("__wrapped__")
+    return method
+
+
 def _unless_replaced(
     method: Callable[Concatenate[LazyImage, _Asked], _Given],
 ) -> Callable[Concatenate[LazyImage, _Asked], _Given]:
     """Wraps a method of `LazyImage`: if somebody, such as a test, has replaced Pillow's, the replacement is called."""
     name = method.__name__
     methods = vars(Image.Image)
-    pillows = methods[name]
+    pillows = own_method(methods[name])
 
     def ours(self: LazyImage, /, *arguments: _Asked.args, **options: _Asked.kwargs) -> _Given:
-        if methods[name] is pillows:
+        if methods[name] is pillows or own_method(methods[name]) is pillows:
             return method(self, *arguments, **options)
         theirs: _Given = getattr(super(LazyImage, self), name)(*arguments, **options)
         return theirs
