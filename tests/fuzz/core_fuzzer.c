@@ -512,7 +512,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     if (contexts[1] == NULL) {
         best[0] = fpc_context_new(BEST_ISA);
-        best[1] = BEST_ISA == FPC_ISA_BEST && fpc_best_isa() == FPC_ISA_AVX512 ? fpc_context_new(FPC_ISA_AVX2) : best[0];
+        best[1] =
+            BEST_ISA == FPC_ISA_BEST && fpc_best_isa() == FPC_ISA_AVX512 ? fpc_context_new(FPC_ISA_AVX2) : best[0];
         contexts[1] = fpc_context_new(FPC_ISA_PORTABLE);
         if (best[0] == NULL || best[1] == NULL || contexts[1] == NULL) abort();
         for (int k = 0; k < 768; k++) tables[k] = (uint8_t)(k * 167 + 13);
