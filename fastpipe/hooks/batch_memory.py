@@ -51,7 +51,7 @@ class FetcherMemory:
         unused: the numbers of results that get no slots in a batch's memory, because the user keeps them, or because
             they weren't stacked in two batches in a row.
         missed: the numbers of results that weren't stacked in the last batch.
-        results: number of results of a sample, if the data set makes several samples at once.
+        results: number of results of a sample, if the dataset makes several samples at once.
         stacks: results are made without pixels until they are stacked by torch's ``default_collate`` or the user's
             function; True until the user's code is found to keep them, or to ask for their class, before.
     """
@@ -73,10 +73,10 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
     """Calls a fetcher's own method with the results of its samples made in their slots of the batch.
 
     Args:
-        fetcher: torch's fetcher of a map-style data set, which collates batches.
+        fetcher: torch's fetcher of a map-style dataset, which collates batches.
         indices: the samples' indices.
         plain: the fetcher's own method.
-        several: a data set to fetch from instead, which makes all samples at once; None for the fetcher's.
+        several: a dataset to fetch from instead, which makes all samples at once; None for the fetcher's.
     """
     asked = copy.copy(fetcher)
     if several is not None:
@@ -97,7 +97,7 @@ def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several:
 
 
 def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> object:
-    """Calls a fetcher's own method for an iterable data set.
+    """Calls a fetcher's own method for an iterable dataset.
 
     Samples have separate memory, because a generator holds the last one that it gave.
 
@@ -134,7 +134,7 @@ def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetc
 
 
 class _Samples:
-    """A data set that tells ``places`` when each sample begins."""
+    """A dataset that tells ``places`` when each sample begins."""
 
     def __init__(self, dataset: Any, places: _BatchPlaces | StackedResults) -> None:
         self._dataset, self._places = dataset, places

@@ -1,4 +1,4 @@
-"""`convert`: makes another library's transform, data set or loader fastpipe's."""
+"""`convert`: makes another library's transform, dataset or loader fastpipe's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def convert(thing: Callable[[Image], Sample]) -> Callable[[Image], Sample]: ...
 @overload
 def convert(thing: object) -> Any: ...
 def convert(thing: object) -> Any:
-    """Converts another library's transform, data set or loader to fastpipe's: the same samples, faster.
+    """Converts another library's transform, dataset or loader to fastpipe's: the same samples, faster.
 
     .. code:: python
 
@@ -62,38 +62,38 @@ def convert(thing: object) -> Any:
     Nothing is listed again, downloaded or changed; the given object stays as it was. An object of fastpipe's is
     returned as it is.
 
-    - **A data set or a transform of your own**, a wrapper, a class derived from a library's, or one with its own
+    - **A dataset or a transform of your own**, a wrapper, a class derived from a library's, or one with its own
       loader: becomes an object of a class derived from its own, with its attributes, whose methods make samples as
       before. While these run, and nowhere else, opened images have no pixels until they are used, and transforms are
       planned, as `fastpipe.install` does for a whole process. `fastpipe.report` says what was gained. This includes
-      streams (``IterableDataset``) and Hugging Face's data sets.
+      streams (``IterableDataset``) and Hugging Face's datasets.
     - **A transform** of torchvision (v1, v2) or timm: becomes an object of the same class, with its attributes and
       methods, whose calls are planned as fastpipe's own; for timm's ``separate=True`` a tuple of three. One of
       albumentations becomes a `fastpipe.transforms.Albumentations`.
-    - **A data set** of ``torchvision.datasets`` whose samples are files (``ImageFolder``, ``ImageNet``,
+    - **A dataset** of ``torchvision.datasets`` whose samples are files (``ImageFolder``, ``ImageNet``,
       ``DatasetFolder``, ``Flowers102``, ``Food101``, ``CocoDetection``,
       ``VOCDetection``, ``VOCSegmentation``, also as ``wrap_dataset_for_transforms_v2`` wraps them) or in memory
       (``CIFAR10``, ``CIFAR100``, ``MNIST``, ``FashionMNIST``, ``KMNIST``, ``EMNIST``, ``QMNIST``, ``SVHN``, ``STL10``:
       a batch is one call of the core on that array); timm's ``ImageDataset`` of folders; torch's ``TensorDataset``:
-      becomes fastpipe's data set of that name, which makes whole batches. Later changes of the original's attributes
-      have no effect on it, except for those of its transforms. ``Subset`` and ``ConcatDataset`` have their data sets
+      becomes fastpipe's dataset of that name, which makes whole batches. Later changes of the original's attributes
+      have no effect on it, except for those of its transforms. ``Subset`` and ``ConcatDataset`` have their datasets
       converted.
     - **A loader**: torch's ``DataLoader`` becomes fastpipe's, with the same arguments. One of another class, and timm's
-      ``PrefetchLoader``, becomes a copy over the converted data set.
+      ``PrefetchLoader``, becomes a copy over the converted dataset.
 
     If no part of a transform can be planned, a `FastpipeWarning` says why, and what helps; samples are right, and take
     about as long as before.
 
     Args:
-        thing: a transform, a data set or a loader.
+        thing: a transform, a dataset or a loader.
 
     Returns:
         An object with the same samples bit for bit, targets, length, order and attributes, such as ``classes``,
         ``class_to_idx`` and ``transform``.
 
     Raises:
-        DatasetError: Python can't derive from the data set's class.
-        PlanError: ``thing`` is no data set, loader or transform, but a function, a class or a value.
+        DatasetError: Python can't derive from the dataset's class.
+        PlanError: ``thing`` is no dataset, loader or transform, but a function, a class or a value.
     """
     made = _converted(thing)
     if made is not thing and callable(made):
@@ -131,11 +131,11 @@ def _warn_if_unplanned(made: object) -> None:
         )
 
 
-# -- data sets
+# -- datasets
 
 
 def _dataset(dataset: object) -> Any:
-    """Converts a data set to fastpipe's, or hooks it if its own code or its transform's has to run."""
+    """Converts a dataset to fastpipe's, or hooks it if its own code or its transform's has to run."""
     if is_hooked(dataset):
         return dataset
     made = convert_dataset(dataset, hooked)
@@ -203,7 +203,7 @@ def _transform(transform: object) -> Any:
     if kind.__module__.startswith("fastpipe.") and callable(transform):
         return transform
     if not callable(transform):
-        raise PlanError(f"fastpipe.convert takes a transform, a data set or a DataLoader, not a {name}.")
+        raise PlanError(f"fastpipe.convert takes a transform, a dataset or a DataLoader, not a {name}.")
     if look_up({"albumentations": True}, kind.__module__):
         return importlib.import_module("fastpipe.transforms.albumentations").Albumentations(transform)
     if recipe_of(kind) is None or not (members_of(transform) is not None or drawable(transform)):
@@ -228,7 +228,7 @@ def _hooked_callable(transform: object) -> Any:
     if inspect.isroutine(transform) or isinstance(transform, functools.partial):
         raise PlanError(
             f"fastpipe.convert takes no function, as {one_line(transform)} is one: convert the transforms that it "
-            "calls, or the data set that calls it. Or start the script with `fastpipe run`, or call "
+            "calls, or the dataset that calls it. Or start the script with `fastpipe run`, or call "
             "fastpipe.install() first: nothing needs to be converted then."
         )
     return hooked(transform)

@@ -1,4 +1,4 @@
-"""Hooked objects: one data set or transform of a user's class whose methods run with the hooks in force.
+"""Hooked objects: one dataset or transform of a user's class whose methods run with the hooks in force.
 
 Its class is derived on the fly from the user's class, whose methods are called unchanged. The rest of the process isn't
 affected.
@@ -52,7 +52,7 @@ def hooked(thing: object) -> Any:
     Both objects share one ``__dict__``, so a change of one changes the other.
 
     Args:
-        thing: a data set, a wrapper of one, or a callable object; it isn't changed.
+        thing: a dataset, a wrapper of one, or a callable object; it isn't changed.
 
     Raises:
         DatasetError: Python can't make another object of its class.

@@ -112,7 +112,7 @@ def install(*, check: int = DEFAULT_CHECK) -> Installation:
             train()
 
     Args:
-        check: how many of the first samples of each data set, transform and hooked function are also made in the
+        check: how many of the first samples of each dataset, transform and hooked function are also made in the
             library's own way, and compared; later one in some thousands. 0 for none.
 
     Returns:

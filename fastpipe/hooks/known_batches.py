@@ -1,8 +1,8 @@
-"""Whole batches of known data sets of torchvision and timm, made by the core, in the main process and in workers.
+"""Whole batches of known datasets of torchvision and timm, made by the core, in the main process and in workers.
 
-Nothing is converted in advance: for each batch the data set is asked for its current files, targets and transforms, so
+Nothing is converted in advance: for each batch the dataset is asked for its current files, targets and transforms, so
 that it may be changed at any time. No user's code runs here, so a batch can be made twice: for a check, or after an
-error, the data set itself makes it from the generators' states before.
+error, the dataset itself makes it from the generators' states before.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class KnownBatches:
     """The batches of one of torch's fetchers.
 
     Attributes:
-        dataset: the fetcher's data set.
+        dataset: the fetcher's dataset.
     """
 
     _of: ClassVar[weakref.WeakKeyDictionary[Any, KnownBatches]] = weakref.WeakKeyDictionary()
@@ -64,7 +64,7 @@ class KnownBatches:
         return function is default_collate and getattr(stack, "__module__", "") in _STACKING
 
     def as_list(self) -> KnownSamples:
-        """The data set for a fetcher that needs a list of samples."""
+        """The dataset for a fetcher that needs a list of samples."""
         return KnownSamples(self)
 
     def collated(self, indices: Sequence[Any]) -> list[Any] | None:
@@ -101,7 +101,7 @@ class KnownBatches:
         except NotConvertible as reason:
             self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
             return None
-        except Exception as error:  # for example of a bad file, for which the data set raises its own error
+        except Exception as error:  # for example of a bad file, for which the dataset raises its own error
             if before is not None:
                 before.restore()
             kind = type(error).__name__
@@ -115,12 +115,12 @@ class KnownBatches:
     def _site(dataset: Any) -> Site:
         root = getattr(dataset, "root", None)
         where = f"({os.fspath(root)})" if root and isinstance(root, (str, os.PathLike)) else ""
-        return LEDGER.site("data set", type(dataset).__name__ + where)
+        return LEDGER.site("dataset", type(dataset).__name__ + where)
 
     def _is_as_plain(
         self, site: Site, source: ImageDataset, numbers: Sequence[int], indices: Sequence[Any], before: GeneratorStates
     ) -> bool:
-        """True if the first samples equal the data set's own; leaves the generators' states unchanged."""
+        """True if the first samples equal the dataset's own; leaves the generators' states unchanged."""
         try:
             for number, index in zip(numbers, indices[: LEDGER.check], strict=False):
                 ours, plain = partial(source.one, number, None), partial(operator.getitem, self.dataset, index)
@@ -132,7 +132,7 @@ class KnownBatches:
         return not site.is_off
 
     def _source(self, outer: Any, places: Sequence[Any]) -> tuple[ImageDataset, Sequence[int]] | None:
-        """One of fastpipe's data sets with the given samples of known data sets, and their indices in it."""
+        """One of fastpipe's datasets with the given samples of known datasets, and their indices in it."""
         if isinstance(outer, ConcatDataset) and is_transparent(outer):
             where = [locate(outer, place, through=is_transparent) for place in places]
         else:
@@ -178,7 +178,7 @@ class KnownBatches:
 
 
 class _Arrays:
-    """fastpipe's data set made from a library's data set in memory; valid until the library's has other arrays."""
+    """fastpipe's dataset made from a library's dataset in memory; valid until the library's has other arrays."""
 
     def __init__(self, dataset: Any, known: KnownClass) -> None:
         self.made: ImageDataset = known.convert(dataset, _no_other)
@@ -186,13 +186,13 @@ class _Arrays:
         self._read = [getattr(dataset, name) for name in known.reads]
 
     def are_of(self, dataset: Any, known: KnownClass) -> bool:
-        """True if the arrays are the current ones of a data set."""
+        """True if the arrays are the current ones of a dataset."""
         now = [getattr(dataset, name) for name in known.reads]
         return dataset is self._dataset and all(map(operator.is_, now, self._read))
 
 
 class _Files(ImageDataset):
-    """A data set of files and targets, which are set for each batch."""
+    """A dataset of files and targets, which are set for each batch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,11 +210,11 @@ class _Files(ImageDataset):
 
 
 def _no_other(dataset: Any) -> Any:
-    raise NotConvertible("it has another data set within")
+    raise NotConvertible("it has another dataset within")
 
 
 class KnownSamples:
-    """A data set for a fetcher that needs a list of samples.
+    """A dataset for a fetcher that needs a list of samples.
 
     Args:
         batches: makes the samples.

@@ -32,12 +32,12 @@ _FOLDED_FROM = 8
 
 @dataclass
 class Site:
-    """A hooked transform, data set, library function or loader.
+    """A hooked transform, dataset, library function or loader.
 
     "fastpipe's way" is the replacement, "the plain way" the library's own code.
 
     Attributes:
-        kind: "transform", "data set", "loader" or "function".
+        kind: "transform", "dataset", "loader" or "function".
         name: the name in the report.
         images: number of images made in fastpipe's way, including checked ones.
         timed: number of images whose times count: none of a process's first call, which imports and compiles, and none

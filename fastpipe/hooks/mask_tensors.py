@@ -1,4 +1,4 @@
-"""Functions of torch that are slow on masks, made faster while a data set that decodes COCO's masks makes a sample.
+"""Functions of torch that are slow on masks, made faster while a dataset that decodes COCO's masks makes a sample.
 
 torch goes byte by byte through column-major masks, as from pycocotools, and through masks selected by a bool tensor:
 0.5 ns a byte for ``any(dim=2)`` and ``stack``, 0.6 for ``masks[keep]``; a plain copy takes 0.03.

@@ -18,7 +18,7 @@ TRANSFORMS = (
 )
 """Modules whose functions transforms call."""
 FILES = ("PIL.Image", "torchvision.datasets.folder")
-"""Modules whose functions data sets of files call."""
+"""Modules whose functions datasets of files call."""
 _OF_PILLOW = ("convert", "copy", "crop", "filter", "load", "point", "reduce", "resize", "transform", "transpose")
 
 

@@ -1,6 +1,6 @@
 """pycocotools' ``decode`` with run lengths drawn by the core: an ordinary array with the same bytes.
 
-pycocotools decodes masks that the core refuses or that are unusual in any way. For data sets that decode masks, the
+pycocotools decodes masks that the core refuses or that are unusual in any way. For datasets that decode masks, the
 functions that follow are made faster, too: see `fastpipe.hooks.mask_tensors`.
 """
 
@@ -84,7 +84,7 @@ def decoded(masks: object) -> Masks | str:
     return made
 
 
-# -- data sets that decode masks
+# -- datasets that decode masks
 
 
 class _Thread(threading.local):
@@ -95,7 +95,7 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 _fetchers: weakref.WeakSet[Any] = weakref.WeakSet()
-"""Fetchers of torch's whose data sets have decoded masks."""
+"""Fetchers of torch's whose datasets have decoded masks."""
 
 
 @contextmanager

@@ -22,7 +22,7 @@ class Report:
     """A report of the hooked calls of this process and of those that it started.
 
     Attributes:
-        sites: transforms, data sets, functions and loaders that were hooked, or left unhooked.
+        sites: transforms, datasets, functions and loaders that were hooked, or left unhooked.
         notes: further lines.
     """
 

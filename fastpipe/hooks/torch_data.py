@@ -1,4 +1,4 @@
-"""torch's loader: whole batches of known data sets, memory of batches of all others, and the waiting time."""
+"""torch's loader: whole batches of known datasets, memory of batches of all others, and the waiting time."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _fetching(plain: Function) -> Function:
             return plain(self, indices)
         known = _known_batches(self)
         if known is None and _MAKES_IMAGES not in sys.modules:
-            return plain(self, indices)  # the data set makes no images
+            return plain(self, indices)  # the dataset makes no images
         from fastpipe.hooks.batch_memory import fetch_in_places
 
         if known is None:
@@ -150,7 +150,7 @@ def _is_batch(fetcher: Any, indices: Any) -> bool:
 
 
 def _known_batches(fetcher: Any) -> KnownBatches | None:
-    """The batches of a fetcher whose data set, perhaps within torch's wrappers, is a known library's; else None."""
+    """The batches of a fetcher whose dataset, perhaps within torch's wrappers, is a known library's; else None."""
     dataset = fetcher.dataset
     for _ in range(_NESTED):
         homes = {base.__module__.partition(".")[0] for base in type(dataset).__mro__}

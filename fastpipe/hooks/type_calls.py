@@ -60,7 +60,7 @@ def once_a_fetcher(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
 
 @once_a_fetcher
 def type_calls_of(fetcher: Any) -> TypeCalls:
-    """The `TypeCalls` of code that a fetcher's data set and ``collate_fn`` may call."""
+    """The `TypeCalls` of code that a fetcher's dataset and ``collate_fn`` may call."""
     return type_calls(fetcher.dataset, fetcher.collate_fn)
 
 
@@ -68,11 +68,11 @@ def type_calls(*things: object) -> TypeCalls:
     """The `TypeCalls` of the user's code that some objects may call.
 
     Follows functions, methods and modules that code refers to by name, closures, and objects' attributes that are
-    callable or data sets. Calls that are built at run time aren't found. If there is too much to follow, ``tensors`` is
+    callable or datasets. Calls that are built at run time aren't found. If there is too much to follow, ``tensors`` is
     True.
 
     Args:
-        things: data sets, functions, and other objects at which the user's code starts.
+        things: datasets, functions, and other objects at which the user's code starts.
     """
     tensors = images = False
     waiting: list[tuple[object, type[Any] | None]] = [(thing, None) for thing in things]

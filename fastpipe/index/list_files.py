@@ -82,7 +82,7 @@ def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[
     raise DatasetError(
         f"a list of images is a text, CSV or Parquet file, or (paths, labels), two sequences; not {given}. Of pairs "
         "give tuple(zip(*pairs)), of a DataFrame (frame['path'], frame['label']), of paths alone "
-        "(paths, [0] * len(paths)). A data set that there is stays one: ImageFolder, or torch.utils.data.Subset of it."
+        "(paths, [0] * len(paths)). An existing dataset stays one: ImageFolder, or torch.utils.data.Subset of it."
     )
 
 

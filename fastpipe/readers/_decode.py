@@ -113,7 +113,7 @@ def read_image(
             ``PIL.Image.MAX_IMAGE_PIXELS`` if it isn't set. Above Pillow's own limit, Pillow still applies that limit to
             TIFF and WebP files.
         mode: ``"RGB"``; or ``"P"`` for masks: the indices of a palette image, or the levels of a gray one, as in
-            torchvision's segmentation data sets: ``numpy.asarray(PIL.Image.open(src))``.
+            torchvision's segmentation datasets: ``numpy.asarray(PIL.Image.open(src))``.
     Returns:
         ``(height, width, 3)`` uint8 RGB, with ``mode="P"`` ``(height, width)`` uint8: new, contiguous and writable.
 

@@ -34,7 +34,7 @@ __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "Trivial
 
 
 class AutoAugmentPolicy(TorchvisionEnum):
-    """The data sets that AutoAugment's policies were learned on."""
+    """The datasets that AutoAugment's policies were learned on."""
 
     IMAGENET = "imagenet"
     CIFAR10 = "cifar10"
@@ -63,7 +63,7 @@ class AutoAugment(_Policy):
     For uint8 images of 1 or 3 channels. Paper: https://arxiv.org/abs/1805.09501.
 
     Args:
-        policy: the data set that the policy was learned on.
+        policy: the dataset that the policy was learned on.
         interpolation: for the operations that warp; tensors take NEAREST and BILINEAR.
         fill: the value outside of a warped image: a number, or one for each channel; None for 0.
 

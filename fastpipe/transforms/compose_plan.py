@@ -191,7 +191,7 @@ class ComposePlanSlot:
             object.__setattr__(self, "_compose_plan", known)
         if not known.draws:
             return None
-        serve_torch_loader()  # in a worker of torch's loader, for any data set
+        serve_torch_loader()  # in a worker of torch's loader, for any dataset
         return known
 
 

@@ -15,7 +15,7 @@ from fastpipe.types import Generators, ImageShape, Step
 class MultiView:
     """Several augmentations of one image, for self-supervised training, as a list of the transforms' results.
 
-    The views are drawn one after the other, as by calling the transforms. A data set of fastpipe decodes an image once,
+    The views are drawn one after the other, as by calling the transforms. A dataset of fastpipe decodes an image once,
     and only the region that the views need together. If a view has a foreign member, such as a class from a paper's
     repository, its members before and after that one are planned all the same, and so are the other views. Then each
     view's part is decoded alone, or the whole image once, whichever is less work. Put it last in a `Compose`.

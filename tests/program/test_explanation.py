@@ -280,7 +280,7 @@ def test_each_view_has_its_own_steps() -> None:
 
 
 def test_what_is_no_transform_is_refused() -> None:
-    with pytest.raises(PlanError, match="explain takes a transform, a data set or a loader, not int"):
+    with pytest.raises(PlanError, match="explain takes a transform, a dataset or a loader, not int"):
         explain(3)
     with pytest.raises(PlanError, match=r"not str\. For a path, `fastpipe explain PATH`"):
         explain("train")

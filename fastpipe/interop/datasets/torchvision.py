@@ -76,7 +76,7 @@ class _Labelled(_Array):
 
 def _named(name: str, *bases: type) -> Any:
     """Makes a class of these bases with torchvision's name for the dataset."""
-    return type(name, bases, {"__doc__": "torchvision's data set of that name.", "__module__": __name__})
+    return type(name, bases, {"__doc__": "torchvision's dataset of that name.", "__module__": __name__})
 
 
 DatasetFolder, Flowers102, Food101 = (

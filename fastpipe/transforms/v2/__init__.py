@@ -1,7 +1,7 @@
 """torchvision's v2 transforms: same names, parameters, random numbers and results, for images, boxes, masks and video.
 
 ``from fastpipe.transforms import v2`` replaces ``from torchvision.transforms import v2``, its module ``functional``
-included. The classes derive from torchvision's, which must be installed (0.20 or later). In a data set of fastpipe they
+included. The classes derive from torchvision's, which must be installed (0.20 or later). In a dataset of fastpipe they
 are drawn before the image is decoded, and fastpipe's programs make the pixels; the same holds for loaded PIL images, in
 classes and functions.
 

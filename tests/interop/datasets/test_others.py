@@ -322,7 +322,7 @@ def test_albumentations_are_taken():
 
 @pytest.mark.parametrize("thing", [7, "train", object(), [7], None, {"a": 1}, torch.zeros(3)])
 def test_what_is_no_transform_is_named(thing: Any):
-    with pytest.raises(PlanError, match=r"fastpipe\.convert takes a transform, a data set or a DataLoader, not a "):
+    with pytest.raises(PlanError, match=r"fastpipe\.convert takes a transform, a dataset or a DataLoader, not a "):
         fastpipe.convert(thing)
 
 

@@ -36,7 +36,7 @@ def crops() -> Any:
 
 
 def site_of(name: str) -> Site:
-    found = [site for site in LEDGER.total()[0] if site.kind == "data set" and site.name.startswith(name)]
+    found = [site for site in LEDGER.total()[0] if site.kind == "dataset" and site.name.startswith(name)]
     assert len(found) == 1, found
     return found[0]
 
