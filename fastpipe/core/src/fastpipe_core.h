@@ -2,8 +2,7 @@
  *
  * The core turns a JPEG, a PNG, a packed image or pixels into finished pixels in memory that the caller owns, and
  * applies operations on the way. It is C11 without dependencies, and keeps no state but a context's scratch memory.
- * Several threads may call every function at once, each with its own context. Sizes and boxes are in pixels; rows go
- * down, columns to the right.
+ * Several threads may call every function at once, each with its own context. Sizes and boxes are in pixels.
  *
  * The reference is Pillow (and torchvision on PIL images): the pixels are equal to Pillow's bit for bit, or the job is
  * refused with a reason, and another decoder decides about the file. One exception: if the checksums of a PNG's chunks
@@ -286,8 +285,7 @@ enum {
 
 /* Four channels, in a source of pixels and in a sink of bytes, are RGB as Pillow stores it: after red, green and blue
  * comes a fourth byte that is no part of the image. Pillow's functions set this byte to 255 or 0, keep it, or multiply
- * it by a factor. A job with a sink of four channels sets it as Pillow does (rgbx_pad.c has the rules); arrays and
- * files start with 255. */
+ * it by a factor. A job with a sink of four channels sets it as Pillow does (rgbx_pad.c). It starts as 255. */
 
 /* Memory that receives the pixels. Strides are in bytes and may be negative; element (y, x, c) is at data + y*row +
  * x*column + c*channel. Sinks of floats get values computed in float32 as `flags` says; the two 16-bit types are
@@ -351,8 +349,7 @@ FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t c
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
 
 /* The pixels of an array of Arrow's C data interface, whose address `capsule` points to: `count` pixels of `bytes`
- * bytes, 1 or 4. NULL if the array hasn't this length, or isn't one of bytes (uint8) or of groups of four
- * (fixed_size_list<uint8>[4]). */
+ * bytes, 1 or 4. NULL if the array hasn't this length, or isn't uint8 or fixed_size_list<uint8>[4]. */
 FPC_API const void *fpc_arrow_pixels(const void *const *capsule, int64_t count, int32_t bytes);
 
 /* Runs a job on a Pillow image, whose `count` pixels are in the Arrow array `source`. job->pixels begin `offset` bytes
@@ -482,8 +479,7 @@ typedef struct fpc_pool fpc_pool;
 typedef struct fpc_task fpc_task;
 
 /* Makes a pool in which `threads` threads, at least 1, work at once, a waiting caller being one of them; NULL on
- * failure. Several callers may run, start and read at once: jobs are done in the order in which they came, files
- * first. */
+ * failure. Several callers may run, start and read at once: jobs are done in order, files first. */
 FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 /* Runs all jobs, each once, on the pool's threads; returns when all are done. */
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
