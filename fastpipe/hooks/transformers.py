@@ -77,10 +77,12 @@ def _preprocessing(backend: Any, plain: Function) -> Function:
         ):
             return plain(self, images, *args, **options)
         try:
-            images = [_resized(self, image, **options) for image in images]
-        except Exception:  # which the plain way raises again, if it is the user's
-            return plain(self, images, **options)
-        return plain(self, images, **{**options, "do_resize": False, "do_center_crop": False})
+            resized = [_resized(self, image, **options) for image in images]
+        except Exception as error:  # the user's mistake, if the plain way raises, too
+            made = plain(self, images, **options)
+            LEDGER.site("function", f"{_NAME}._preprocess").count_failed(error, len(images))
+            return made
+        return plain(self, resized, **{**options, "do_resize": False, "do_center_crop": False})
 
     return preprocess
 

@@ -15,6 +15,7 @@ from plain_and_hooked import assert_same
 
 import fastpipe
 from fastpipe import core
+from fastpipe.hooks import transformers as hooked
 from fastpipe.hooks.ledger import LEDGER, Site
 
 transformers = pytest.importorskip("transformers")
@@ -106,3 +107,18 @@ def test_small_images_are_the_librarys(site: Site, tmp_path: Any) -> None:
     file.write_bytes(corpus.jpeg(40, 50))
     transformers.ViTImageProcessor()(Image.open(file).convert("RGB"), return_tensors="pt")
     assert site.images == 0
+
+
+def test_a_mistake_of_ours_is_told_and_the_plain_tensor_given(
+    photos: list[str], monkeypatch: pytest.MonkeyPatch, site: Site
+) -> None:
+    def planted(*_: object, **__: object) -> object:
+        raise AttributeError("planted")
+
+    processor = transformers.ViTImageProcessor()
+    monkeypatch.setattr(hooked, "_resized", planted)
+    ours = processor(Image.open(photos[0]).convert("RGB"), return_tensors="pt")["pixel_values"]
+    (told,) = LEDGER.site("function", f"{BACKEND}._preprocess").left
+    assert "planted" in told
+    fastpipe.uninstall()
+    assert torch.equal(ours, processor(Image.open(photos[0]).convert("RGB"), return_tensors="pt")["pixel_values"])
