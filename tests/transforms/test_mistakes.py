@@ -61,7 +61,9 @@ def test_a_planted_mistake_is_raised(
 
 @pytest.mark.parametrize("error", [AttributeError, TypeError, CoreError])
 @pytest.mark.parametrize(
-    ("kind", "resize"), [(np.asarray, F.resize), (lambda image: F.pil_to_tensor(image).contiguous(), v2F.resize)], ids=["array", "tensor"]
+    ("kind", "resize"),
+    [(np.asarray, F.resize), (lambda image: F.pil_to_tensor(image).contiguous(), v2F.resize)],
+    ids=["array", "tensor"],
 )
 def test_a_planted_mistake_of_arrays_and_tensors_is_raised(
     image: Image.Image, monkeypatch: pytest.MonkeyPatch, kind: Any, resize: Any, error: type[Exception]
