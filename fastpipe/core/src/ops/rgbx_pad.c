@@ -146,25 +146,14 @@ static uint8_t *add_table(fpc_plane_operations *plane) {
 /* Adds what an operation does to the image of the fourth bytes. The caller handles operations that leave a constant. */
 static void add_moved(const fpc_kernels *kernels, const fpc_operation *given, fpc_plane_operations *plane) {
     switch (given->kind) {
-    case FPC_OP_GRAY:
-    case FPC_OP_TENSOR_GRAY:
-    case FPC_OP_TENSOR_SATURATION:
-    case FPC_OP_TENSOR_CONTRAST:
-    case FPC_OP_TENSOR_SHARPNESS:
-    case FPC_OP_TENSOR_HUE:
-    case FPC_OP_TENSOR_AUTOCONTRAST:
-    case FPC_OP_TENSOR_SAMPLE:
-    case FPC_OP_TORCH_BLUR:
-    case FPC_OP_PERMUTE:
-    case FPC_OP_HUE:
-    case FPC_OP_AUTOCONTRAST:
-    case FPC_OP_EQUALIZE: return;
-    case FPC_OP_LUT:
-        if (given->lut.rgbx_pad >= 0) return;
-        break;
+    case FPC_OP_RESIZE: /* these move pixels, also if they leave a constant */
+    case FPC_OP_PAD:
+    case FPC_OP_AFFINE:
+    case FPC_OP_PERSPECTIVE: break;
     case FPC_OP_SATURATION:
     case FPC_OP_CONTRAST: blend_table(kernels, given, add_table(plane)); return;
-    default: break;
+    default:
+        if (constant_of(given, 0, 0) >= 0) return; /* of these the size doesn't matter */
     }
     fpc_operation *operation = &plane->operations[plane->count++];
     *operation = *given;
