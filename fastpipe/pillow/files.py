@@ -64,8 +64,6 @@ class _LazyFile(_Base):
     """``tile``, mode and size when it was opened; ``tile`` is None until Pillow has read the header."""
     _fastpipe_lock: threading.RLock
     _fastpipe_source: LazySource | None
-    _fastpipe_end: int
-    """Where in the file Pillow would be after decoding; set when fastpipe has read the file."""
     _fastpipe_check: Check | None = None
     _fastpipe_on_mistake: OnMistake | None = None
     _fastpipe_gave_array = False
@@ -124,7 +122,6 @@ class _LazyFile(_Base):
         is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
         if not is_sound and not _is_whole(data, header):
             return None
-        self._fastpipe_end = self._end_of(data, header)
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
         encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
         source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake, is_sound)
@@ -229,9 +226,10 @@ class _LazyFile(_Base):
         file, self.fp = self.fp, None
         if file is not None and self._exclusive_fp:
             file.close()
-        elif file is not None:
+        elif file is not None and self._fastpipe_source is not None:
+            encoded = self._fastpipe_source.encoded
             with suppress(OSError, ValueError):  # the file, which has been read, is closed
-                file.seek(self._fastpipe_end)
+                file.seek(self._end_of(encoded.data, encoded.header))
 
     def _end_of(self, data: bytes, header: Header) -> int:
         """Where in the file Pillow is after decoding: it reads a JPEG in blocks, up to the one with the end marker."""
