@@ -96,7 +96,7 @@ class Blur:
 
 
 def tensor(mean: Sequence[float] = MEAN, std: Sequence[float] = STD) -> list[Any]:
-    """What nearly all end with."""
+    """The conversion and normalisation at the end of nearly all pipelines."""
     return [T.ToTensor(), T.Normalize(mean, std)]
 
 

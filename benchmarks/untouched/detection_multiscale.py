@@ -13,7 +13,7 @@ from torchvision.transforms import v2
 
 
 class DetectionPresetTrain:
-    """What a name of the reference's stands for."""
+    """The transforms of one of the reference's presets."""
 
     def __init__(self):
         self.transforms = v2.Compose(

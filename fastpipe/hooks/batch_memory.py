@@ -43,7 +43,7 @@ _thread = threading.local()
 
 
 class FetcherMemory:
-    """What is known about the samples of one of torch's fetchers from its batches so far.
+    """Knowledge of the samples of one of torch's fetchers, from its batches so far.
 
     The results of a sample are numbered in the order in which they are made.
 

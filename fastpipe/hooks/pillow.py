@@ -102,17 +102,10 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
             site = LEDGER.site("function", shown)
             if site.is_off or torch_modes_active():
                 return plain(*args, **kwargs)
-            due = site.is_check_due()
-            begun = time.perf_counter()
-            functions.record()
-            later = try_ours(shown, image_tensor, args[0], name, partial(account, site, plain, due))
+            later = recorded_tensor(site, functions, args[0], name, plain)
             if later is not None:
-                if not due:
-                    site.count(time.perf_counter() - begun)
-                else:
-                    site.count_checked()
                 return later
-            if due:
+            if site.is_check_due():
                 twin, seconds = plain_image(args[0])
                 site.count_checked()
                 return fast() if twin is None else check_call(site, fast, lambda: plain(twin), shown, seconds)
@@ -126,15 +119,38 @@ def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) 
     patches.wrap(module, name, make)
 
 
-def account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], object]) -> object:
-    """The account of a tensor that a library's function makes of an image."""
+def recorded_tensor(
+    site: Site, functions: FunctionsOnTensors, image: Any, name: str, plain: Function, in_planes: bool = False
+) -> Any:
+    """The tensor without pixels of an image without pixels, counted; None if the tensor has to be made at once.
+
+    Args:
+        site: of the library's function.
+        functions: records torch's functions on the tensor.
+        image: the image.
+        name: ``"to_tensor"`` or ``"pil_to_tensor"``.
+        plain: makes the library's tensor of a Pillow image, for a check.
+        in_planes: the tensor is contiguous.
+    """
+    due, begun = site.is_check_due(), time.perf_counter()
+    functions.record()
+    made = try_ours(site.name, _image_tensor, image, name, partial(_account, site, plain, due), in_planes)
+    if made is None:
+        return None
+    if due:
+        site.count_checked()
+    else:
+        site.count(time.perf_counter() - begun)
+    return made
+
+
+def _account(site: Site, plain: Function, checks: bool, by_pillow: Callable[[], object]) -> object:
     from fastpipe.hooks.checking import SiteAccount
 
     return SiteAccount(site, lambda: plain(by_pillow()), checks)
 
 
-def image_tensor(*given: Any) -> object:
-    """See `fastpipe.pillow.image_tensors.image_tensor`."""
+def _image_tensor(*given: Any) -> object:
     from fastpipe.pillow import image_tensors
 
     return image_tensors.image_tensor(*given)

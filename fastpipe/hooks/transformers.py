@@ -6,7 +6,6 @@ of one. Of an image without pixels the first gives a tensor without, and the sec
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import FunctionsOnTensors
-from fastpipe.hooks.pillow import account, image_tensor, may_be_pending, try_ours
+from fastpipe.hooks.pillow import may_be_pending, recorded_tensor
 from fastpipe.pending import is_pending
 
 _NAME = "transformers.image_processing_backends.TorchvisionBackend"
@@ -43,23 +42,10 @@ def _processing(functions: FunctionsOnTensors, plain: Function) -> Function:
 
         if torch_modes_active():
             return plain(self, image, **options)
-        due, begun = site.is_check_due(), time.perf_counter()
-        functions.record()
-        account_of = partial(account, site, partial(_processed, plain, self, options), due)
-        made = try_ours(site.name, image_tensor, image, "pil_to_tensor", account_of, True)
-        if made is None:
-            return plain(self, image, **options)
-        if due:
-            site.count_checked()
-        else:
-            site.count(time.perf_counter() - begun)
-        return made
+        made = recorded_tensor(site, functions, image, "pil_to_tensor", partial(plain, self, **options), in_planes=True)
+        return plain(self, image, **options) if made is None else made
 
     return process_image
-
-
-def _processed(plain: Function, processor: object, options: dict[str, Any], image: object) -> object:
-    return plain(processor, image, **options)
 
 
 def _preprocessing(backend: Any, plain: Function) -> Function:

@@ -33,7 +33,7 @@ _MOST_OF_A_LIST = 64  # lists of transforms are short; longer ones hold files
 
 
 class TypeCalls(NamedTuple):
-    """What the user's code may pass to ``type``.
+    """The kinds of objects that the user's code may pass to ``type``.
 
     Attributes:
         tensors: tensors, or any other object.
