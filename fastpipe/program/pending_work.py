@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 
 import torch
 from numpy.typing import NDArray
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fastpipe import core
@@ -351,8 +351,8 @@ def ordinary(inference: bool) -> AbstractContextManager[Any]:
     contexts.enter_context(plain)
     contexts.enter_context(_disable_current_modes())
     contexts.enter_context(torch.inference_mode(inference))
-    if within_function:
-        contexts.enter_context(temporarily_clear_interpreter_stack())
+    while torch._C._functorch.maybe_current_level() is not None:
+        contexts.enter_context(temporarily_pop_interpreter_stack())
     return contexts
 
 

@@ -6,9 +6,7 @@ import torchvision.transforms.v2 as theirs
 
 from fastpipe.interop.transforms.base import adapter
 from fastpipe.interop.transforms.known_code import known_base
-from fastpipe.transforms import v2
 from fastpipe.transforms.adapters import Adapt, planned
-from fastpipe.transforms.v2._planned import planned_class
 
 
 class _Members:
@@ -26,29 +24,38 @@ class _Members:
 _CONTAINERS = ("Compose", "RandomApply", "RandomChoice", "RandomOrder")
 
 
-def _adapter_class(base: type) -> type:
-    members = {"transforms": _Members()} if base.__name__ in _CONTAINERS else {}
-    return planned_class(base, __name__, __slots__=("original",), **members)
-
-
 def _classes() -> dict[type, type]:
+    from fastpipe.transforms import v2
+    from fastpipe.transforms.v2._planned import planned_class
+
+    def adapter_class(base: type) -> type:
+        members = {"transforms": _Members()} if base.__name__ in _CONTAINERS else {}
+        return planned_class(base, __name__, __slots__=("original",), **members)
+
     found = {}
     for name in theirs.__dict__:
         base, ours = getattr(theirs, name), getattr(v2, name, None)
         if isinstance(ours, type) and issubclass(ours, theirs.Transform) and ours is not base:
-            found[base] = _adapter_class(base)
+            found[base] = adapter_class(base)
             if name in _CONTAINERS:  # our containers may hold torchvision's transforms
                 found[ours] = found[base]
     return found
 
 
-TABLE = _classes()
-"""The class that draws for each of torchvision's."""
+TABLE: dict[type, type] = {}
+"""The class that draws for each of torchvision's; empty with a torchvision that is too old for fastpipe's v2."""
+
+_too_old = ""
+
+try:
+    TABLE |= _classes()
+except ImportError as error:
+    _too_old = str(error)
 
 
 def why_not(kind: type) -> str:
     """Why an object of a class of torchvision's isn't planned."""
-    return "it draws or calculates in a way that fastpipe doesn't know"
+    return _too_old or "it draws or calculates in a way that fastpipe doesn't know"
 
 
 def find_adapt(kind: type) -> Adapt | None:

@@ -1,7 +1,7 @@
 """torchvision's v2 transforms: same names, parameters, random numbers and results, for images, boxes, masks and video.
 
 ``from fastpipe.transforms import v2`` replaces ``from torchvision.transforms import v2``, its module ``functional``
-included. The classes derive from torchvision's, which must be installed (0.20 or later). In a dataset of fastpipe they
+included. The classes derive from torchvision's, which must be installed (0.21 or later). In a dataset of fastpipe they
 are drawn before the image is decoded, and fastpipe's programs make the pixels; the same holds for loaded PIL images, in
 classes and functions.
 
@@ -11,6 +11,7 @@ result for an array is an array.
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -18,9 +19,15 @@ try:
 except (ImportError, RuntimeError) as error:  # RuntimeError for a torchvision that was built for another torch
     raise ImportError(
         f"fastpipe.transforms.v2 is made of torchvision's classes, and torchvision can't be imported ({error}): "
-        "pip install 'torchvision>=0.20', in the version that fits your torch. fastpipe.transforms, the v1 transforms, "
+        "pip install 'torchvision>=0.21', in the version that fits your torch. fastpipe.transforms, the v1 transforms, "
         "needs no torchvision."
     ) from error
+if not hasattr(_theirs.Transform, "make_params"):
+    raise ImportError(
+        "fastpipe.transforms.v2 is made of the classes of torchvision 0.21 or later, and torchvision "
+        f"{version('torchvision')} is installed: install a newer one, with the torch that fits it. "
+        "fastpipe.transforms, the v1 transforms, works with this one."
+    )
 
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy

@@ -6,11 +6,13 @@ import inspect
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 import torchvision.transforms.v2 as theirs
 import torchvision.transforms.v2.functional as their_functional
+from run_scripts import run_python
 from torchvision import tv_tensors
 
 from fastpipe.transforms import v2
@@ -86,4 +88,21 @@ def test_without_torchvision_the_import_says_so() -> None:
         "try:\n    from fastpipe.transforms import v2\nexcept ImportError as error:\n    print(error)"
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "pip install 'torchvision>=0.20'" in said
+    assert "pip install 'torchvision>=0.21'" in said
+
+
+@pytest.mark.slow
+def test_a_torchvision_that_is_too_old_isnt_planned_and_the_import_says_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torchvision_here\n"
+        "from torchvision.transforms import v2 as theirs\n"
+        "from fastpipe.transforms import adapters\n"
+        "del theirs.Transform.make_params  # torchvision 0.20 has other methods\n"
+        "try:\n    from fastpipe.transforms import v2\nexcept ImportError as error:\n    print(error)\n"
+        "print(adapters.find_adapt(theirs.Resize), adapters.why_not(theirs.Resize(3)))\n"
+    )
+    done = run_python(str(script), cwd=tmp_path)
+    imported, planned = done.stdout.splitlines()
+    assert "torchvision 0.21 or later" in imported, done.stderr
+    assert planned == f"None {imported}"
