@@ -41,6 +41,13 @@ def _geometry() -> Any:
     return importlib.import_module("torchvision.transforms.v2.functional._geometry")
 
 
+def _mode_of(interpolation: object) -> Any:
+    """torchvision's mode for a mode, one of Pillow's integers, or a name, which only newer ones of torchvision take."""
+    if isinstance(interpolation, str):
+        return functional("InterpolationMode")(interpolation)
+    return _geometry()._check_interpolation(interpolation)
+
+
 # -- how this torch rounds
 
 
@@ -81,7 +88,7 @@ def resizes_natively(mode: str) -> bool:
         return False
     image = torch.randint(0, 256, (3, 61, 83), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     for size in ((23, 40), (97, 64), (61, 12)):
-        known = functional("resize")(image, [*size], interpolation=mode, antialias=True)
+        known = functional("resize")(image, [*size], interpolation=_mode_of(mode), antialias=True)
         made = _resized(image, size, mode)
         if made is None or not torch.equal(made, known):
             return False
@@ -205,7 +212,7 @@ def _resize(
     max_size: int | None = None,
     antialias: object = True,
 ) -> Tensor | None:
-    mode = _geometry()._check_interpolation(interpolation).value
+    mode = _mode_of(interpolation).value
     if not antialias or not planes.takes(image) or not resizes_natively(mode):
         return None
     before = tuple(image.shape[-2:])
@@ -266,7 +273,7 @@ def affine(
 ) -> Warp:
     """The warp of torchvision's ``affine`` for a tensor of this height and width."""
     geometry = _geometry()
-    mode = geometry._check_interpolation(interpolation)
+    mode = _mode_of(interpolation)
     angle, translate, shear, center = geometry._affine_parse_args(angle, translate, scale, shear, mode, center)
     shift, middle = [float(way) for way in translate], _from_middle(center, size)
     matrix = geometry._get_inverse_affine_matrix(middle, angle, shift, scale, shear)
@@ -286,7 +293,7 @@ def rotation(
     if center is None and angle in (0, 90, 180, 270):
         return None
     geometry = _geometry()
-    mode = geometry._check_interpolation(interpolation)
+    mode = _mode_of(interpolation)
     matrix = geometry._get_inverse_affine_matrix(_from_middle(center, size), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
     height, width = size
     if expand:
@@ -334,7 +341,7 @@ def _perspective(
     found = geometry._perspective_coefficients(startpoints, endpoints, coefficients)
     height, width = image.shape[-2:]
     grid = geometry._perspective_grid(found, ow=width, oh=height, dtype=torch.float32, device=image.device)
-    mode = geometry._check_interpolation(interpolation).value
+    mode = _mode_of(interpolation).value
     return planes.sampled(image, (height, width), mode, fill, grid, native.V2)
 
 

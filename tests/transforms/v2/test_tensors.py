@@ -161,3 +161,28 @@ def test_a_users_kernel_is_registered_for_both() -> None:
     image = torch.zeros(3, 4, 5).as_subclass(Mine)
     assert v2.functional.autocontrast(image) == THEIR_F.autocontrast(image) == "mine"
     assert v2.RandomAutocontrast(1.0)(image) == "mine"
+
+
+@pytest.mark.needs_core
+def test_torchvision_gets_no_names_of_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its functions took none up to 0.24 at least."""
+    checked = THEIR_F._geometry._check_interpolation
+
+    def check(interpolation: object) -> Any:
+        if isinstance(interpolation, str):
+            raise ValueError(f"{interpolation} is no InterpolationMode")
+        return checked(interpolation)
+
+    image = torch.randint(0, 256, (3, 21, 34), dtype=torch.uint8)
+    at_once = {
+        "resize": {"size": [8, 9]},
+        "rotate": {"angle": 20.0},
+        "perspective": {"startpoints": START, "endpoints": END},
+    }
+    expected = {name: getattr(THEIR_F, name)(image, **arguments) for name, arguments in at_once.items()}
+    natively = v2_tensors.resizes_natively("bilinear")
+    monkeypatch.setattr(THEIR_F._geometry, "_check_interpolation", check)
+    assert v2_tensors.resizes_natively.__wrapped__("bilinear") == natively
+    for name, arguments in at_once.items():
+        made = v2_tensors.KERNELS[name](image, **arguments)
+        assert made is None or torch.equal(made, expected[name])
