@@ -7,8 +7,8 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import IO, Any, NamedTuple
 
 import filelock
@@ -39,10 +39,8 @@ class Row(NamedTuple):
     part: str = ""  # the archive that holds it, relative to the target; ``""`` for a separate file
     end: int = 0  # the offset in the archive after it and the files beside it
     places: tuple[MemberOffset, ...] = ()  # the file in the target, then the files beside it
-    # the fields of `Changes` if it was made smaller first; None if it wasn't
-    change: Sequence[Any] | None = None
-    # for a container that a cluster's worker wrote, the fields of `Totals`; None for a file
-    whole: Sequence[Any] | None = None
+    change: Changes | None = None  # its change if it was made smaller first
+    whole: Totals | None = None  # for a container that a cluster's worker wrote, the sums over its files
     exact: int = 0  # 1 if it is converted, and the JPEG's own bytes can be (or are) restored; else 0
 
     def placed_at(self, start: int) -> Row:
@@ -78,24 +76,18 @@ class Totals:
     def add(self, row: Row) -> None:
         """Adds the row of a file or a container; folders don't count."""
         if row.whole is not None:
-            files, kept, before, after, changes, *others = row.whole
-            exact = others[0] if others else 0
+            more = row.whole
         elif row.places[0].name.endswith("/"):
             return
         else:
-            files, kept, before, after = 1, {row.kept: 1} if row.kept else {}, row.before, row.places[0].size
-            changes, exact = row.change or (), row.exact
-        self.files += files
-        self.kept.update(kept)
-        self.before += before
-        self.after += after
-        self.changes += Changes(*changes)
-        self.exact += exact
-
-    @property
-    def fields(self) -> tuple[Any, ...]:
-        """The totals as JSON values."""
-        return self.files, dict(self.kept), self.before, self.after, astuple(self.changes), self.exact
+            kept = Counter([row.kept] if row.kept else ())
+            more = Totals(1, kept, row.before, row.places[0].size, row.change or Changes(), row.exact)
+        self.files += more.files
+        self.kept.update(more.kept)
+        self.before += more.before
+        self.after += more.after
+        self.changes += more.changes
+        self.exact += more.exact
 
 
 @contextlib.contextmanager
@@ -217,7 +209,7 @@ class Record:
         """Writes the added rows, after `sync` has made sure that their files are on disk."""
         if self._pending:
             sync()
-            self._write([json.dumps(row, separators=(",", ":")) for row in self._pending])
+            self._write([json.dumps(row, separators=(",", ":"), default=_fields) for row in self._pending])
             self._pending.clear()
 
     def _count(self, row: Row) -> None:
@@ -274,12 +266,23 @@ def _in_words(name: str, value: Any) -> str:
     return f"with the {name} {value}"
 
 
+def _fields(value: Changes | Totals) -> list[object]:
+    """The fields of a row's change or sums, for JSON."""
+    return [getattr(value, one.name) for one in fields(value)]
+
+
 def _row(line: bytes) -> Row | None:
     """Parses a line; returns None if it was cut off."""
     try:
-        row = Row(*json.loads(line if line.endswith(b"\n") else b""))
-        return row._replace(places=tuple(MemberOffset(*place) for place in row.places))
-    except (ValueError, TypeError):  # a cut line is no valid JSON, or has too few fields
+        values = dict(zip(Row._fields, json.loads(line if line.endswith(b"\n") else b""), strict=False))
+        values["places"] = tuple(MemberOffset(*place) for place in values["places"])
+        if values["change"] is not None:
+            values["change"] = Changes(*values["change"])
+        if values["whole"] is not None:
+            files, kept, before, after, changes, *exact = values["whole"]
+            values["whole"] = Totals(files, Counter(kept), before, after, Changes(*changes), *exact)
+        return Row(**values)
+    except (ValueError, TypeError, KeyError):  # a cut line is no valid JSON, or has too few fields
         return None
 
 

@@ -7,7 +7,6 @@ import posixpath
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple
 from typing import NamedTuple
 
 from fastpipe import readers
@@ -92,7 +91,7 @@ def write_shard(asked: tuple[Task, ShardSource]) -> list[Row]:
         for row in rows:
             totals.add(row)
             state = state.with_row(row)
-    row = Row(source.name_of(path), state.planned, size, stamp, part=task.part, whole=totals.fields)
+    row = Row(source.name_of(path), state.planned, size, stamp, part=task.part, whole=totals)
     return [row._replace(samples=state.samples, end=state.end)]
 
 
@@ -143,7 +142,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
         name = _by_content(item.kept, made.data) if made.kept else _of_original(item.converted, made.ending)
         if made.modified_ns is not None:
             modified_ns = made.modified_ns
-        changes = None if made.change is None else astuple(Changes.of(made.change))
+        changes = None if made.change is None else Changes.of(made.change)
         row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=made.kept, change=changes)
         row = row._replace(exact=int(made.exact))
         yield row, [(name, made.data, modified_ns), *((*beside, None) for beside in item.beside)]
