@@ -7,8 +7,7 @@ and as normalised floats, evaluation Resize(256) and CenterCrop(224).
 
 The first rows are samples, in one process and one thread; albumentations works on images that cv2 decodes. The rows
 "loaders" are by the clock: epochs of training as floats, in batches of 32 and random order, `--repeat` times through
-the files:
-from the request of the first batch to the last one:
+the files, from the request of the first batch to the last one:
 
     stock loader   fastpipe.ImageFolder in torch's DataLoader, with persistent workers already running
     float32        fastpipe.DataLoader, normalised in the workers, as with torchvision

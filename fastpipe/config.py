@@ -47,6 +47,8 @@ __all__ = [
 ANY_FORMAT = "*"
 """The key of `MachineConfig.readers` for every format without a key of its own."""
 
+_VARIABLE = "FASTPIPE_CONFIG"
+
 _ALIASES = {"jpg": "jpeg", "mpo": "jpeg", "jpe": "jpeg", "jfif": "jpeg", "tif": "tiff"}
 
 _HEAD = """\
@@ -125,7 +127,7 @@ class MachineConfig:
         Raises:
             ConfigError: the user has no home folder, as in many containers, and FASTPIPE_CONFIG isn't set.
         """
-        place = _place()
+        place = _place(os.environ.get(_VARIABLE, ""))
         if place is None:
             raise ConfigError("this user has no home folder for the config file: set FASTPIPE_CONFIG to a folder.")
         return place
@@ -142,7 +144,7 @@ class MachineConfig:
         Raises:
             ConfigError: the file can't be read or parsed; names the file and, for a syntax error, the line.
         """
-        file = _place() if path is None else Path(path)
+        file = _place(os.environ.get(_VARIABLE, "")) if path is None else Path(path)
         if file is None:
             return cls()
         try:
@@ -206,13 +208,13 @@ def user_folder(find: Callable[..., Path]) -> Path | None:
     return folder if folder.is_absolute() else None  # older versions of platformdirs leave "~" as it is
 
 
-def _place() -> Path | None:
-    override = os.environ.get("FASTPIPE_CONFIG")
-    if not override:
+def _place(given: str) -> Path | None:
+    """The config file that ``FASTPIPE_CONFIG`` names; if it is empty, the user's, or None without a home folder."""
+    if not given:
         folder = user_folder(platformdirs.user_config_path)
         return None if folder is None else folder / "config.toml"
-    given = Path(local_path(override))
-    return given if given.suffix.lower() == ".toml" else given / "config.toml"
+    path = Path(local_path(given))
+    return path if path.suffix.lower() == ".toml" else path / "config.toml"
 
 
 def current_config() -> MachineConfig:
@@ -221,15 +223,15 @@ def current_config() -> MachineConfig:
     Raises:
         ConfigError: the file or the variable can't be parsed.
     """
-    return _current(_place(), os.environ.get("FASTPIPE_READER", ""))
+    return _current(os.environ.get(_VARIABLE, ""), os.environ.get("FASTPIPE_READER", ""))
 
 
 @functools.lru_cache(maxsize=8)
-def _current(path: Path | None, override: str) -> MachineConfig:
+def _current(place: str, override: str) -> MachineConfig:
     asked = parse_reader_override(override)
     if ANY_FORMAT in asked:
         return MachineConfig(readers=asked)
-    config = MachineConfig.load(path)
+    config = MachineConfig.load(_place(place))
     return replace(config, readers={**config.readers, **asked}) if asked else config
 
 

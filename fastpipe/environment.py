@@ -16,10 +16,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-try:
+if sys.platform != "win32":
     import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
 
 __all__ = [
     "Memory",
@@ -129,7 +127,7 @@ def no_descriptors_left(error: BaseException) -> str:
     limit = "the limit"
     if number == errno.ENFILE:
         limit = "the whole system's limit (sysctl fs.file-max)"
-    elif resource is not None:
+    elif sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         limit = f"the limit of a process, {soft} (it may raise it to {hard}),"
     return (

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 from fastpipe.atomic_write import NO_ROOM
 from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
@@ -74,10 +75,17 @@ def _show_warnings_in_a_line() -> None:
     """Shows fastpipe's warnings in a line, like errors, until the enclosing ``warnings.catch_warnings`` ends."""
     plain = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *where: object, **more: object) -> None:
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         if issubclass(category, FastpipeWarning):
             print(f"fastpipe: warning: {message}", file=sys.stderr)
         else:
-            plain(message, category, *where, **more)  # type: ignore[arg-type]
+            plain(message, category, filename, lineno, file, line)
 
     warnings.showwarning = show

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpipe.core.job_pool import run_thread_job, thread_job
 from fastpipe.core.library import available
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
 def normalized_by_factor(
-    image: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any], out: NDArray[Any] | None = None
-) -> NDArray[Any] | None:
+    image: NDArray[np.uint8],
+    mean: NDArray[np.float32],
+    factor: NDArray[np.float32],
+    out: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32] | None:
     """``(image - mean) * factor`` in float32; None if the core can't compute it.
 
     Args:

@@ -46,8 +46,9 @@ class _FileList:
 
 
 class Files:
-    """Memory for the files of a batch, reused for the next one: `load` drops the files before. One thread loads at
-    once.
+    """Memory for the files of a batch, reused for the next one: `load` drops the files before.
+
+    One thread loads at once.
 
     Args:
         count: files expected in a batch; the memory grows for more.
@@ -121,10 +122,9 @@ class Files:
         self._count = count
 
     def outcomes(self) -> list[tuple[Header | Status, ByteRange]]:
-        """Returns each file's header, or why there is none, with the position of its bytes, as `Job.read_place` takes
-        it.
+        """Returns each file's header, or why there is none, with the position of its bytes.
 
-        A header is as `read_header` gives it. ``IO_ERROR``, ``TOO_LARGE`` and ``NO_MEMORY`` mean that the file couldn't
+        A header is as `read_header` gives it, a position as `Job.read_place` takes it. ``IO_ERROR``, ``TOO_LARGE`` and ``NO_MEMORY`` mean that the file couldn't
         be read, ``TRUNCATED`` that the container ends before its member does; any other status is the reason for which
         the core leaves the header to other readers.
         """

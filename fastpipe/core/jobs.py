@@ -9,7 +9,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fastpipe.core.addresses import address_of, address_of_bytes
 from fastpipe.core.operations import EncodedOps, JobOperations
@@ -19,6 +19,7 @@ from fastpipe.core.structs import Arithmetic, DType, RawJob, RawPixels
 if TYPE_CHECKING:
     import numpy as np
     import torch
+    from numpy.typing import NDArray
 
 _SOURCE = Struct("@3P2q6i2q")
 _EXTENT = Struct("@2q6i2q")
@@ -38,6 +39,9 @@ _NO_ARITHMETIC = (0, *_NO_MEAN)
 _NORMALIZE, _MULTIPLY = int(Arithmetic.NORMALIZE), int(Arithmetic.MULTIPLY)
 _UINT8 = int(DType.UINT8)
 _BY_FACTOR = int(Arithmetic.NORMALIZE | Arithmetic.BY_FACTOR)
+
+SinkArithmetic: TypeAlias = "tuple[Sequence[float] | None, Sequence[float] | None, bool]"
+"""The arguments ``mean``, ``std`` and ``multiplied`` of `Job.write`."""
 
 # Keys are numpy's type characters, which are faster to get than a dtype's name; in the machine's byte order.
 _ARRAY_TYPES = {"B": DType.UINT8, "f": DType.FLOAT32, "e": DType.FLOAT16}
@@ -123,7 +127,7 @@ class Job(JobOperations):
         path, data = (0, place[0]) if len(place) == 2 else (place[0], 0)
         _SOURCE.pack_into(self.raw, 0, path, data, 0, 0 if data else place[1], place[-1], *box, 0, 0, *limits)
 
-    def read_pixels(self, array: np.ndarray[Any, Any]) -> None:
+    def read_pixels(self, array: NDArray[np.generic]) -> None:
         """Sets the source: a uint8 array ``(H, W, C)`` or ``(H, W)`` with any strides, whole and without limits."""
         if array.dtype.char != "B" or array.ndim not in (2, 3):
             raise TypeError(f"pixels are uint8 arrays (H, W, C) or (H, W), not {array.dtype} {array.shape}")
@@ -241,7 +245,7 @@ class Job(JobOperations):
 
     def write_array(
         self,
-        array: np.ndarray[Any, Any],
+        array: NDArray[np.generic],
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
     ) -> None:
@@ -255,7 +259,7 @@ class Job(JobOperations):
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
         self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
 
-    def write_by_factor(self, array: np.ndarray[Any, Any], mean: Sequence[float], factor: Sequence[float]) -> None:
+    def write_by_factor(self, array: NDArray[np.float32], mean: Sequence[float], factor: Sequence[float]) -> None:
         """Sets the sink: a float32 array ``(H, W, 3)`` that gets ``(pixels - mean) * factor``."""
         sink = (*array.strides, *array.shape, DType.FLOAT32, _BY_FACTOR, *mean, *factor)
         self.write_to(address_of(array), sink)
@@ -326,7 +330,7 @@ class BatchSink:
         self._rest = row * size, column * size, channel * size, height, width, channels, dtype
         self._last: tuple[object, tuple[object, ...]] = (None, ())
 
-    def write(self, job: Job, number: int, arithmetic: tuple[Any, ...]) -> None:
+    def write(self, job: Job, number: int, arithmetic: SinkArithmetic) -> None:
         """Sets a job's sink to the image at position `number`; `arithmetic` holds the arguments of `sink`."""
         known, sink = self._last
         if arithmetic is not known:  # the same object for most images of a batch

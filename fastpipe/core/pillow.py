@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 from fastpipe.core import library
 
@@ -55,7 +56,7 @@ class Pillow(NamedTuple):
 
     plain: type[Image.Image]
     wrap: Callable[[ImagingCore], Image.Image]
-    core: Any
+    core: ModuleType
     checks_rows: bool
     pixels_in: Callable[[int, int, int], int]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum, IntFlag
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 ABI = 17
 """The FPC_ABI that the structs below belong to."""
@@ -137,12 +137,17 @@ class Arithmetic(IntFlag):
     BY_FACTOR = 4
 
 
-def _of(kind: object, *names: str) -> list[tuple[str, Any]]:
+Number = TypeVar("Number", ctypes.c_int32, ctypes.c_int64)
+
+
+def _of(kind: type[Number], *names: str) -> list[tuple[str, type[Number]]]:
     """Fields of one type, in order."""
     return [(name, kind) for name in names]
 
 
-_PIXELS = (
+_Field: TypeAlias = tuple[str, type[ctypes.c_void_p | ctypes.c_int64 | ctypes.c_int32]]
+
+_PIXELS: tuple[_Field, ...] = (
     ("data", ctypes.c_void_p),
     *_of(ctypes.c_int64, "row_stride", "column_stride", "channel_stride"),
     *_of(ctypes.c_int32, "height", "width", "channels"),

@@ -127,8 +127,7 @@ class Smaller:
     An image that isn't larger stays as it is, byte for byte, whatever its quality.
 
     Sizes are those of the stored image, before EXIF orientation, and the aspect ratio is kept: with ``short_side=256``
-        an
-    image gets the size of torchvision's ``Resize(256)``. The filter is antialiased Lanczos. (img2dataset and FFCV
+    an image gets the size of torchvision's ``Resize(256)``. The filter is antialiased Lanczos. (img2dataset and FFCV
     average areas, like Pillow's ``BOX``; random crops then differ more from those of the original.) Palette images and
     1-bit images can't be interpolated, and get the nearest pixel, as in Pillow.
 

@@ -33,7 +33,11 @@ _PILLOW = "pil"
 
 _JPEGS = ("JPEG", "MPO")
 
-_ELSEWHERE = ("avif", "heif", "jxl")  # of a newer Pillow or a plugin's: a config may come from where they are
+_known_formats = {"avif", "heif", "jxl"}
+"""Keys of formats that have passed `check_formats`.
+
+The first ones are read by a newer Pillow or a plugin's: a config may come from where they are.
+"""
 
 
 class ReaderChoice(Protocol):
@@ -274,24 +278,29 @@ def check_readers(asked: Mapping[str, str]) -> None:
     """
     from fastpipe.config import ANY_FORMAT, format_key
 
-    able_of = {name: sorted({format_key(one) for one in get_reader(name).formats}) for name in asked.values()}
+    of_formats = {format: get_reader(name) for format, name in asked.items()}
     check_formats(asked)
-    for format, name in asked.items():
-        able = able_of[name]
-        if format not in (ANY_FORMAT, *able) and ANY_FORMAT not in able:
-            raise ConfigError(f"{format}={name}: the reader {name!r} reads {', '.join(able)}, not {format}.")
+    for format, reader in of_formats.items():
+        able = {format_key(one) for one in reader.formats} if format != ANY_FORMAT else {ANY_FORMAT}
+        if able.isdisjoint((format, ANY_FORMAT)):
+            name = asked[format]
+            raise ConfigError(f"{format}={name}: the reader {name!r} reads {', '.join(sorted(able))}, not {format}.")
 
 
 def check_formats(formats: Iterable[str]) -> None:
     """Raises ConfigError for a config's key of a format that neither Pillow nor a reader reads."""
+    if _known_formats.issuperset(formats):
+        return
     from fastpipe.config import ANY_FORMAT, format_key
 
     of_readers = set(map(format_key, registered_formats()))
-    unknown = set(formats) - {ANY_FORMAT, *of_readers, *_ELSEWHERE}
+    _known_formats.update((ANY_FORMAT, *of_readers))
+    unknown = set(formats) - _known_formats
     if not unknown:
         return
     Image.init()
     known = {*map(format_key, Image.OPEN), *of_readers} - {ANY_FORMAT}
+    _known_formats.update(known)
     for format in sorted(unknown - known):
         raise ConfigError(
             f"no format is called {format!r}; there are {', '.join(sorted(known))}, and {ANY_FORMAT!r} for all others. "

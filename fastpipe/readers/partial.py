@@ -16,10 +16,9 @@ from fastpipe.types import Box, RemoteFile
 class PartialFile:
     """A remote packed image whose beginning has been read.
 
-    The parts that have been read are at their offsets in memory of the file's length. All other bytes are zero. The
-    core
-    never reads them: it decodes only the rows of a box, each of which has a checksum, and checks the head against the
-    metadata. Threads may share the object.
+    The parts that have been read are at their offsets in memory of the file's length. All other bytes are zero, and the
+    core never reads them: it decodes only the rows of a box, each of which has a checksum, and checks the head against
+    the metadata. Threads may share the object.
 
     Args:
         file: the file's name and source.
@@ -74,20 +73,24 @@ def fetch_images(
     Returns:
         The results of `fetch_files`; and the packed images of which only the beginning was read, by position.
     """
-    large = [position for position, file in enumerate(files) if isinstance(file, RemoteFile) and _is_by_ranges(file)]
+    large = {
+        position: file
+        for position, file in enumerate(files)
+        if isinstance(file, RemoteFile) and _is_by_ranges(file)
+    }
     if not large:
         return *fetch_files(files), {}
     asked = list(files)
-    for position in large:
-        asked[position] = files[position].part(0, LONGEST_HEAD)  # type: ignore[union-attr] # they are RemoteFile
+    for position, file in large.items():
+        asked[position] = file.part(0, LONGEST_HEAD)
     local, errors = fetch_files(asked)
     found, left, partial = list(local), dict(errors), {}
     whole = []
-    for position in large:
+    for position, file in large.items():
         start = found[position]
         if position not in errors and isinstance(start, bytes) and is_packed(start):
             try:
-                partial[position] = PartialFile(files[position], start)  # type: ignore[arg-type]
+                partial[position] = PartialFile(file, start)
             except (MemoryError, ValueError) as error:  # the length is too large for memory
                 left[position] = error
         elif isinstance(errors.get(position), (StoreError, type(None))):  # not packed, or no ranges there

@@ -117,7 +117,7 @@ def test_what_cannot_be_written_is_said_before_measuring(
 ) -> None:
     if "--plot" in arguments:
         pytest.importorskip("matplotlib")
-    monkeypatch.setattr(examine, "subject_of", lambda *arguments: pytest.fail("measured"))
+    monkeypatch.setattr(examine, "setup_of", lambda *arguments: pytest.fail("measured"))
     with pytest.raises(SystemExit) as caught:
         main(["doctor", str(root), *arguments])
     assert caught.value.code == 1

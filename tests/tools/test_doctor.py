@@ -25,9 +25,9 @@ from fastpipe.explanation.subject import path_of
 from fastpipe.loading.tuning import worker_counts
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
+from fastpipe.tools.doctor.loader_setup import open_dataset, setup_of
 from fastpipe.tools.doctor.measurements import Scaling, WorkerTrial
 from fastpipe.tools.doctor.workers import Probe, images_per_s
-from fastpipe.tools.inputs import open_dataset, subject_of
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
 SHORT = 0.3
@@ -147,7 +147,7 @@ def test_threads_in_place_of_workers(healthy: Diagnosis) -> None:
 def test_what_keeps_threads_from_it(root: Path, make: Any, why: str) -> None:
     for on_error in ("raise", "skip"):
         data = fastpipe.ImageFolder(root, T.Compose([T.CenterCrop(9), T.ToTensor()]), on_error=on_error)
-        subject = subject_of(make(data), None, None, None)
+        subject = setup_of(make(data), None, None, None)
         assert subject.in_python == why
         if not why:
             assert images_per_s(subject, range(20), workers=1, threads=2, batch_size=4, seconds=0.01) > 0
@@ -351,7 +351,7 @@ def test_the_probe_works_in_a_worker_of_the_loaders_making(root: Path) -> None:
         return int(dataset.mark)
 
     dataset = OwnDataset(root)
-    with Probe(subject_of(TorchDataLoader(dataset, worker_init_fn=init), None, None, None)) as probe:
+    with Probe(setup_of(TorchDataLoader(dataset, worker_init_fn=init), None, None, None)) as probe:
         assert probe.run(partial(add, 1)) == (21, True)
         assert probe.run(partial(add, 2)) == (22, True)
     assert not hasattr(dataset, "mark")
@@ -360,7 +360,7 @@ def test_the_probe_works_in_a_worker_of_the_loaders_making(root: Path) -> None:
 def test_a_dataset_that_cannot_be_sent_is_examined_here(root: Path) -> None:
     folder = fastpipe.ImageFolder(root, T.Compose([T.Lambda(lambda image: image), T.Resize((9, 9)), T.ToTensor()]))
     loader = TorchDataLoader(folder, num_workers=1, multiprocessing_context="spawn")
-    with Probe(subject_of(loader, None, None, None)) as probe:
+    with Probe(setup_of(loader, None, None, None)) as probe:
         assert probe.run(partial(add, 1)) == (21, False)
         assert "lambda" in probe.why_here
     diagnosis = doctor(loader, seconds=SHORT)

@@ -13,9 +13,9 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.tools.doctor.loader_setup import setup_of
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.inputs import subject_of
 
 v2 = torchvision_here.module("fastpipe.transforms.v2")
 
@@ -37,16 +37,16 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> fastpipe.SampleDataset:
 
 
 def test_images_of_many_sizes_are_no_reason_to_refuse(scenes: fastpipe.SampleDataset) -> None:
-    subject = subject_of(scenes, None, 2, None)
+    subject = setup_of(scenes, None, 2, None)
     assert subject.collate is fastpipe.collate_fn
     assert subject.loader_for([0, 1], 2, 0).collate_fn is fastpipe.collate_fn
     plain = fastpipe.SampleDataset(scenes.function, 4, None)
-    assert subject_of(plain, None, 2, None).collate is not fastpipe.collate_fn
+    assert setup_of(plain, None, 2, None).collate is not fastpipe.collate_fn
 
 
 def test_stages_of_a_sample_with_boxes_and_masks(scenes: fastpipe.SampleDataset) -> None:
     assert try_samples(scenes, range(4), 5.0).good == [0, 1, 2, 3]
-    subject = subject_of(scenes, None, 4, None)
+    subject = setup_of(scenes, None, 4, None)
     stages = time_stages(scenes, range(4), 4, subject.options, subject.collate, 0.01, 1e6)
     assert {"read", "draw", "python"} <= set(stages.us)
     assert stages.image_bytes > 1000

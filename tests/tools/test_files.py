@@ -12,7 +12,9 @@ from fastpipe import transforms as T
 from fastpipe import verify
 from fastpipe.errors import DatasetError
 from fastpipe.tools.bench.samples import sample_folder
-from fastpipe.tools.inputs import choose_files, dataset_of, index_of, open_dataset
+from fastpipe.tools.check.files import index_of
+from fastpipe.tools.doctor.loader_setup import open_dataset
+from fastpipe.tools.inputs import choose_files, dataset_of
 from fastpipe.tools.preview import preview_files
 
 

@@ -128,8 +128,7 @@ def examine_all(
     """Yields each file's number and facts, as they become known.
 
     A file that killed or hung a process is tried once more, alone in a process, when all others are done: the system
-        may
-    have killed the first process because others used the memory, or the disk may have stalled for a minute. If
+    may have killed the first process because others used the memory, or the disk may have stalled for a minute. If
     processes don't start, or die or hang at one file after the other, so that the files aren't the cause, it raises
     FastpipeError.
     """

@@ -25,10 +25,10 @@ from fastpipe.progress_bar import SlowBar
 from fastpipe.readers import MaxPixels, check_formats, configured_reader, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules, Task
+from fastpipe.tools.check.files import index_of, other_images
 from fastpipe.tools.check.findings import Findings, Rows
 from fastpipe.tools.check.pool import CHUNK, examine_all, examine_on
 from fastpipe.tools.check.report import CheckResult, Decode, ending_of, write_report
-from fastpipe.tools.inputs import index_of, other_images
 
 _CHUNK = {"full": 16, "header": 256}
 

@@ -27,6 +27,7 @@ from fastpipe.reporting.output import pluralize
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
+from fastpipe.tools.doctor.loader_setup import LoaderSetup, setup_of
 from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
@@ -38,7 +39,6 @@ from fastpipe.tools.doctor.workers import (
     trial_batch_size,
 )
 from fastpipe.tools.import_object import standard_transform
-from fastpipe.tools.inputs import Subject, subject_of
 from fastpipe.transforms.albumentations import Albumentations
 
 _SAMPLES = 192
@@ -90,7 +90,7 @@ def doctor(
     if transform is not None and not isinstance(subject, (str, os.PathLike)):
         raise DatasetError("transform= is for a path: a dataset or loader has its own.")
     chosen = standard_transform() if transform is None else transform
-    examined = subject_of(subject, chosen, batch_size, workers)
+    examined = setup_of(subject, chosen, batch_size, workers)
     dataset, count = examined.dataset, len(examined.dataset)
     cpus, available = usable_cpus(), memory()
     counts = worker_counts(cpus, examined.workers)
@@ -179,7 +179,7 @@ def doctor(
 
 def _findings(
     measured: Diagnosis,
-    examined: Subject,
+    examined: LoaderSetup,
     why_here: str,
     bad: Sequence[FailedSample],
 ) -> Iterator[findings.Finding | None]:
@@ -215,7 +215,7 @@ def _findings(
     yield findings.object_copies(object_lists(examined.dataset), workers, measured.memory)
 
 
-def _decoding_threads(examined: Subject) -> int:
+def _decoding_threads(examined: LoaderSetup) -> int:
     asked = None if examined.options is None else examined.options.threads
     return getattr(examined.dataset, "threads", 0) if asked is None else asked
 
@@ -226,7 +226,7 @@ def _albumentations_in(dataset: object) -> str:
     return next((shortened(one) for one in drawn if isinstance(one, Albumentations)), "")
 
 
-def _plan_finding(examined: Subject, stages: StageProfile) -> findings.Finding | None:
+def _plan_finding(examined: LoaderSetup, stages: StageProfile) -> findings.Finding | None:
     """The finding for transforms that aren't planned, in the words of `explain`."""
     dataset = examined.dataset
     if not isinstance(dataset, ImageDataset):

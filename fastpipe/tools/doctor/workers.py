@@ -1,4 +1,4 @@
-"""Measures the rates of different numbers of the subject's DataLoader workers, and their memory and threads."""
+"""Measures the rates of different numbers of DataLoader workers, and their memory and threads."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import torch
 from fastpipe.datasets.wrappers import inner_datasets
 from fastpipe.loading.tuning import running
 from fastpipe.rng import keyed_globals
+from fastpipe.tools.doctor.loader_setup import LoaderSetup
 from fastpipe.tools.doctor.measurements import ObjectList, StageProfile, WorkerThreads
-from fastpipe.tools.inputs import Subject
 from fastpipe.tools.timing import Workers
 
 _BATCH_S = 0.15  # the time that a trial's batch should take one worker
@@ -29,21 +29,21 @@ Result = TypeVar("Result")
 
 
 class Probe:
-    """A worker started as the subject's loader starts them, alive between calls; used as a context manager.
+    """A worker started as the training's loader starts them, alive between calls; used as a context manager.
 
     Attributes:
         why_here: why the dataset can't be sent to a worker, so that functions run in this process; else empty.
     """
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, setup: LoaderSetup) -> None:
         self.why_here = ""
-        init = subject.loader_for((), 1, 1).worker_init_fn
-        self._workers = Workers(subject.dataset, 1, worker_init_fn=init, multiprocessing_context=subject.context)
+        init = setup.loader_for((), 1, 1).worker_init_fn
+        self._workers = Workers(setup.dataset, 1, worker_init_fn=init, multiprocessing_context=setup.context)
         try:
             self.run(id)
         except (pickle.PicklingError, AttributeError, TypeError) as error:  # raised by pickle for unpicklable objects
             self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
-            self._workers = Workers(subject.dataset, 0)
+            self._workers = Workers(setup.dataset, 0)
 
     def run(self, work: Callable[[Any], Result]) -> Result:
         """Calls ``work(dataset)`` in the worker, and returns its result; both must be picklable."""
@@ -60,21 +60,21 @@ class Probe:
         del self._workers  # torch's loader ends its workers when it is deleted
 
 
-def trial_batch_size(subject: Subject, stages: StageProfile, most_workers: int, shared_free: int | None) -> int:
+def trial_batch_size(setup: LoaderSetup, stages: StageProfile, most_workers: int, shared_free: int | None) -> int:
     """The batch size of a trial: the training's, or smaller if batches would take long or exceed free shared memory.
 
     `shared_free` is in bytes; None for no limit.
     """
-    size = max(1, min(subject.batch_size, int(_BATCH_S * 1e6 / max(1.0, stages.total_us))))
+    size = max(1, min(setup.batch_size, int(_BATCH_S * 1e6 / max(1.0, stages.total_us))))
     if shared_free is None:
         return size
     # A trial must not cause the bus error that doctor warns of.
-    in_flight = most_workers * subject.prefetch + 2
+    in_flight = most_workers * setup.prefetch + 2
     return max(1, min(size, int(shared_free / 2 / in_flight / stages.image_bytes)))
 
 
 def images_per_s(
-    subject: Subject,
+    setup: LoaderSetup,
     indices: Sequence[int],
     *,
     workers: int,
@@ -87,7 +87,7 @@ def images_per_s(
     The samples are used again and again, so they stay in the page cache. With threads, the loader is
     `fastpipe.DataLoader`, with one worker or none.
     """
-    make = partial(subject.loader_for, cycle(indices), batch_size, workers, threads)
+    make = partial(setup.loader_for, cycle(indices), batch_size, workers, threads)
     with running(make, workers, seed=threads or workers) as loader:
         return batch_size * loader.batches_per_s(seconds)
 
@@ -96,8 +96,7 @@ def object_lists(dataset: object) -> list[ObjectList]:
     """The large containers of Python objects among a dataset's attributes, the largest first.
 
     Access to an object changes its reference count, and so its page of memory: a forked worker gets a copy of every
-        page
-    that it accesses, and in the end of all. Arrays, tensors and fastpipe's views have no such objects.
+    page that it accesses, and in the end of all. Arrays, tensors and fastpipe's views have no such objects.
     """
     found: list[ObjectList] = []
     _look_into(dataset, "dataset", found, set())
