@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import corpus
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 from fastpipe import readers
 from fastpipe.config import MachineConfig
 from fastpipe.errors import FastpipeWarning, UnknownReaderError
-from fastpipe.readers import registry
+from fastpipe.readers import _decode, registry
 
 _SCRIPT = """
 import sys
@@ -101,3 +102,12 @@ def test_an_argument_is_no_config_and_an_unknown_name_no_missing_library(monkeyp
         readers.read_image(data, reader="absent")
     with pytest.raises(UnknownReaderError):
         readers.read_image(data, config=MachineConfig(readers={"jpeg": "nobody"}))
+
+
+def test_what_formats_there_are_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = corpus.files()["jpeg-420"]
+    given: list[dict[str, Any]] = [{"reader": {"jpg": "core", "bmp": "pil"}}, {"config": MachineConfig({"bmp": "pil"})}]
+    expected = [readers.read_image(data, **one) for one in given]
+    monkeypatch.setattr(_decode, "registered_formats", lambda: pytest.fail("asked again"))
+    for one, pixels in zip(given, expected, strict=True):
+        assert np.array_equal(readers.read_image(data, **one), pixels)
