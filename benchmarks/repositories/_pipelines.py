@@ -1,14 +1,18 @@
-"""Code that these pipelines share: a registry, photos, and datasets as in most repositories."""
+"""Code that these pipelines share: the registry, and datasets and transforms as in most repositories.
+
+A repository's own dataset is a function of an index, or of a file's name, whatever class the repository has for it.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import MEAN, STD
 from PIL import Image, ImageFilter
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision_here import module, torchvision
@@ -17,7 +21,6 @@ T = module("torchvision.transforms")
 F = module("torchvision.transforms.functional")
 V = module("torchvision.transforms.v2")
 BICUBIC = T.InterpolationMode.BICUBIC
-MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 HALF = [0.5, 0.5, 0.5]
 
 
@@ -29,19 +32,77 @@ class Photos:
     files: list[str]
 
 
+# -- the registry
+
 Make = Callable[[Photos], Iterable[Any]]
 PIPELINES: dict[str, Make] = {}
 """Functions that each make the loader or dataset over which a repository iterates."""
 
 
 def pipeline(name: str) -> Callable[[Make], Make]:
-    """Registers what a repository does by its name."""
+    """Registers a function of the photos by the repository's name."""
 
     def add(make: Make) -> Make:
         PIPELINES[name] = make
         return make
 
     return add
+
+
+def of_file(name: str, batch: int | None = 16) -> Callable[[Callable[[str], Any]], Any]:
+    """Registers a function that makes a sample of a file's name, as `by_file` does."""
+
+    def add(make: Callable[[str], Any]) -> Any:
+        PIPELINES[name] = by_file(make, batch)
+        return make
+
+    return add
+
+
+def chains(dataset: Callable[[Any], Make], made: Mapping[str, Callable[[], Any]]) -> None:
+    """Registers a dataset (`folder` or `own`) with each of some transforms, by functions that make them."""
+    for name, make in made.items():
+        PIPELINES[name] = lambda photos, make=make: dataset(make())(photos)
+
+
+# -- datasets
+
+
+class Samples(Dataset[Any]):
+    """A repository's own dataset: a function of an index."""
+
+    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
+        self.length, self.make = length, make
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> Any:
+        return self.make(index)
+
+
+def loader(length: int, make: Callable[[int], Any], batch: int | None = 16, **options: Any) -> Any:
+    """torch's loader of a repository's own dataset. Without `batch`, it gives single samples, of any size."""
+    return DataLoader(Samples(length, make), batch, **options)
+
+
+def opened(file: Any) -> Any:
+    """The image of a file as nearly all repositories open it."""
+    return Image.open(file).convert("RGB")
+
+
+def by_file(make: Callable[[str], Any], batch: int | None = 16) -> Make:
+    """The repository's own dataset, which makes a sample of a file's name."""
+    return lambda photos: loader(len(photos.files), lambda index: make(photos.files[index]), batch)
+
+
+def own(transform: Any, batch: int = 16) -> Make:
+    """The repository's own dataset, which opens, converts and transforms an image."""
+
+    def make(photos: Photos) -> Iterable[Any]:
+        return loader(len(photos.files), lambda index: (transform(opened(photos.files[index])), index), batch)
+
+    return make
 
 
 def folder(transform: Any) -> Make:
@@ -55,22 +116,7 @@ def folder(transform: Any) -> Make:
     return make
 
 
-class Own(Dataset[Any]):
-    """The repository's own dataset: opens, converts and transforms an image."""
-
-    def __init__(self, files: Sequence[str], transform: Any) -> None:
-        self.files, self.transform = files, transform
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> Any:
-        return self.transform(Image.open(self.files[index]).convert("RGB")), index
-
-
-def own(transform: Any) -> Make:
-    """The repository's own dataset in torch's loader."""
-    return lambda photos: DataLoader(Own(photos.files, transform), 16)
+# -- transforms
 
 
 class Views:
@@ -108,6 +154,9 @@ def training(*middle: Any, size: int = 224, **crop: Any) -> Any:
 def evaluation(resize: Any = 256, size: int = 224, **more: Any) -> Any:
     """The resized centre."""
     return T.Compose([T.Resize(resize, **more), T.CenterCrop(size), *tensor()])
+
+
+# -- files made of the photos
 
 
 def squares(photos: Photos, size: int, mode: str = "RGB") -> np.ndarray[Any, Any]:

@@ -18,23 +18,24 @@ import torch
 from _pipelines import (
     BICUBIC,
     HALF,
-    MEAN,
-    PIPELINES,
-    STD,
     F,
-    Own,
     Photos,
     T,
     V,
+    chains,
     evaluation,
     folder,
+    loader,
+    opened,
     own,
     pipeline,
+    squares,
     tensor,
     training,
 )
+from harness import MEAN, STD
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from torchvision_here import module, torchvision
 
 
@@ -77,97 +78,6 @@ class PresetV2:
 
 
 MILD = T.ColorJitter(0.3, 0.3, 0.3)
-SIMPLE: dict[str, Any] = {
-    "pytorch/examples imagenet: training": lambda: training(),
-    "pytorch/examples imagenet: evaluation": lambda: evaluation(),
-    "pytorch/vision classification: training": lambda: Preset(),
-    "pytorch/vision classification: TrivialAugment, erasing": lambda: Preset(
-        policy=T.TrivialAugmentWide(), erasing=0.1
-    ),
-    "pytorch/vision classification: AutoAugment": lambda: Preset(policy=T.AutoAugment()),
-    "pytorch/vision classification: AugMix": lambda: Preset(policy=T.AugMix()),
-    "pytorch/vision classification: evaluation": lambda: Preset(evaluates=True),
-    "pytorch/vision classification: v2, tensors": lambda: PresetV2(tensor_first=True),
-    "pytorch/vision classification: v2, PIL": lambda: PresetV2(tensor_first=False),
-    "timm: training": lambda: timm(is_training=True),
-    "timm: RandAugment, erasing": lambda: timm(is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25),
-    "timm: AugMix": lambda: timm(is_training=True, auto_augment="augmix-m5-w4-d2"),
-    "timm: evaluation": lambda: timm(interpolation="bicubic", crop_pct=0.9),
-    "facebookresearch/mae: pretraining": lambda: training(scale=(0.2, 1.0), interpolation=BICUBIC),
-    "facebookresearch/mae: fine-tuning": lambda: timm(
-        is_training=True, auto_augment="rand-m9-mstd0.5-inc1", interpolation="bicubic", re_prob=0.25, re_mode="pixel"
-    ),
-    "facebookresearch/deit: training": lambda: timm(
-        is_training=True, color_jitter=0.4, auto_augment="rand-m9-mstd0.5-inc1", interpolation="bicubic", re_prob=0.25
-    ),
-    "facebookresearch/deit: 3Augment": lambda: timm(is_training=True, auto_augment="3a", color_jitter=0.3),
-    "facebookresearch/ConvNeXt: evaluation": lambda: evaluation(256, interpolation=BICUBIC),
-    "microsoft/Swin-Transformer: evaluation": lambda: evaluation(256, interpolation=BICUBIC),
-    "facebookresearch/ijepa: pretraining": lambda: training(scale=(0.3, 1.0)),
-    "microsoft/SimMIM: pretraining": lambda: training(size=192, scale=(0.67, 1.0), ratio=(3 / 4, 4 / 3)),
-    "openai/CLIP: preprocess": lambda: T.Compose(
-        [T.Resize(224, BICUBIC), T.CenterCrop(224), lambda image: image.convert("RGB"), *tensor(HALF, HALF)]
-    ),
-    "mosaicml/examples: ResNet": lambda: training(size=176),
-    "clovaai/CutMix-PyTorch: ImageNet": lambda: training(T.ColorJitter(0.4, 0.4, 0.4)),
-    "pytorch tutorial: transfer learning": lambda: evaluation(),
-}
-for _name, _make in SIMPLE.items():
-    PIPELINES[_name] = lambda photos, make=_make: folder(make())(photos)
-
-OWN: dict[str, Any] = {
-    "jeonsworth/ViT-pytorch: training": lambda: T.Compose(
-        [T.RandomResizedCrop((224, 224), scale=(0.05, 1.0)), *tensor(HALF, HALF)]
-    ),
-    "TACJu/TransFG: CUB training": lambda: T.Compose(
-        [T.Resize((600, 600)), T.RandomCrop((448, 448)), T.RandomHorizontalFlip(), *tensor()]
-    ),
-    "TACJu/TransFG: CUB evaluation": lambda: T.Compose([T.Resize((600, 600)), T.CenterCrop((448, 448)), *tensor()]),
-    "tjddus9597/Proxy-Anchor: training": lambda: training(),
-    "KevinMusgrave/pytorch-metric-learning: CUB": lambda: T.Compose(
-        [T.Resize(64), T.RandomResizedCrop(64, scale=(0.16, 1)), T.RandomHorizontalFlip(0.5), *tensor()]
-    ),
-    "michuanhaohao/reid-strong-baseline: training": lambda: T.Compose(
-        [T.Resize([256, 128]), T.RandomHorizontalFlip(0.5), T.Pad(10), T.RandomCrop([256, 128]), *tensor()]
-    ),
-    "KaiyangZhou/deep-person-reid: training": lambda: T.Compose(
-        [T.Resize((256, 128)), T.RandomHorizontalFlip(), MILD, *tensor()]
-    ),
-    "zoogzog/chexnet: training": lambda: training(),
-    "facebookresearch/DomainBed: training": lambda: training(
-        T.ColorJitter(0.3, 0.3, 0.3, 0.3), T.RandomGrayscale(), scale=(0.7, 1.0)
-    ),
-    "facebookresearch/classifier-balancing: training": lambda: training(T.ColorJitter(0.4, 0.4, 0.4, 0)),
-    "thuml/Transfer-Learning-Library: Office-Home": lambda: T.Compose(
-        [lambda image: image.resize((256, 256)), T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor()]
-    ),
-    "yinboc/few-shot-meta-baseline: training": lambda: training(size=80),
-    "ISIC melanoma notebooks: training": lambda: T.Compose(
-        [
-            T.RandomRotation(20),
-            T.Resize((224, 224)),
-            T.RandomHorizontalFlip(),
-            T.RandomVerticalFlip(),
-            T.ColorJitter(0.1, 0.1, 0.1),
-            *tensor(),
-        ]
-    ),
-    "Kaggle notebooks: affine, jitter": lambda: T.Compose(
-        [T.Resize((256, 256)), T.RandomAffine(15, (0.1, 0.1), (0.9, 1.1)), T.ColorJitter(0.2, 0.2), *tensor()]
-    ),
-    "Kaggle notebooks: perspective, gray": lambda: T.Compose(
-        [T.Resize(256), T.RandomCrop(224), T.RandomPerspective(0.3), T.RandomGrayscale(0.1), *tensor()]
-    ),
-    "kentsyx/Neural-IMage-Assessment: training": lambda: T.Compose(
-        [T.Resize(256), T.RandomCrop(224), T.RandomHorizontalFlip(), T.ToTensor()]
-    ),
-    "yassouali/prototypical: miniImageNet": lambda: T.Compose([T.Resize(92), T.CenterCrop(84), *tensor()]),
-    "wyharveychen/CloserLookFewShot: evaluation": lambda: T.Compose(
-        [T.Resize([int(224 * 1.15)] * 2), T.CenterCrop(224), *tensor()]
-    ),
-}
-for _name, _make in OWN.items():
-    PIPELINES[_name] = lambda photos, make=_make: own(make())(photos)
 
 
 @pipeline("zoogzog/chexnet: ten crops")
@@ -180,7 +90,7 @@ def ten_crops(photos: Photos) -> Iterable[Any]:
         T.Lambda(lambda crops: torch.stack([T.ToTensor()(crop) for crop in crops])),
         T.Lambda(lambda crops: torch.stack([normalize(crop) for crop in crops])),
     ]
-    return DataLoader(Own(photos.files, T.Compose(chain)), 8)
+    return own(T.Compose(chain), 8)(photos)
 
 
 class TwoSizes:
@@ -198,15 +108,10 @@ class TwoSizes:
         return self.patch(first), self.visual(second)
 
 
-PIPELINES["microsoft/unilm BEiT: pretraining"] = folder(TwoSizes())
-
-
 class ImageJitter:
     """CloserLookFewShot's: Pillow's enhancers by torch's numbers."""
 
     def __call__(self, image: Any) -> Any:
-        from PIL import ImageEnhance
-
         alphas = torch.rand(3)
         kinds = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)
         for kind, alpha in zip(kinds, alphas, strict=True):
@@ -214,38 +119,17 @@ class ImageJitter:
         return image
 
 
-PIPELINES["wyharveychen/CloserLookFewShot: training"] = own(
-    T.Compose([T.RandomResizedCrop(224), ImageJitter(), T.RandomHorizontalFlip(), *tensor()])
-)
-
-
-class Zipped(Dataset[Any]):
-    """Swin's: bytes out of an archive."""
-
-    def __init__(self, path: str, names: list[str], transform: Any) -> None:
-        self.path, self.names, self.transform = path, names, transform
-        self.archive: zipfile.ZipFile | None = None
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def __getitem__(self, index: int) -> Any:
-        if self.archive is None:
-            self.archive = zipfile.ZipFile(self.path)
-        image = Image.open(io.BytesIO(self.archive.read(self.names[index]))).convert("RGB")
-        return self.transform(image), index
-
-
 @pipeline("microsoft/Swin-Transformer: zip")
 def swin_zip(photos: Photos) -> Iterable[Any]:
-    """The photos in an archive."""
+    """Bytes out of an archive."""
     path = os.path.join(tempfile.mkdtemp(), "photos.zip")
     with zipfile.ZipFile(path, "w") as archive:
         for name in photos.files:
             archive.write(name, os.path.basename(name) + str(len(archive.namelist())))
         names = archive.namelist()
     chain = timm(is_training=True, auto_augment="rand-m9-mstd0.5-inc1", interpolation="bicubic", re_prob=0.25)
-    return DataLoader(Zipped(path, names, chain), 16)
+    archive = zipfile.ZipFile(path)
+    return loader(len(names), lambda index: (chain(opened(io.BytesIO(archive.read(names[index])))), index))
 
 
 @pipeline("mlfoundations/open_clip: CSV")
@@ -262,14 +146,10 @@ def open_clip_csv(photos: Photos) -> Iterable[Any]:
     csv.writer(text, delimiter="\t").writerows([name, "a caption"] for name in photos.files)
     rows = list(csv.reader(io.StringIO(text.getvalue()), delimiter="\t"))
 
-    class Rows(Dataset[Any]):
-        def __len__(self) -> int:
-            return len(rows)
+    def sample(index: int) -> Any:
+        return chain(Image.open(str(rows[index][0]))), torch.tensor([ord(c) for c in rows[index][1]])
 
-        def __getitem__(self, index: int) -> Any:
-            return chain(Image.open(str(rows[index][0]))), torch.tensor([ord(c) for c in rows[index][1]])
-
-    return DataLoader(Rows(), 16)
+    return loader(len(rows), sample)
 
 
 @pipeline("Kaggle notebooks: cats and dogs")
@@ -278,15 +158,11 @@ def cats_and_dogs(photos: Photos) -> Iterable[Any]:
     chain = T.Compose([T.Resize((224, 224)), T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor()])
     files = sorted(glob.glob(str(photos.root / "*" / "*")))[: len(photos.files)]
 
-    class Globbed(Dataset[Any]):
-        def __len__(self) -> int:
-            return len(files)
+    def sample(index: int) -> Any:
+        with Image.open(files[index]) as image:
+            return chain(image.convert("RGB")), 1 if "dog" in Path(files[index]).name else 0
 
-        def __getitem__(self, index: int) -> Any:
-            with Image.open(files[index]) as image:
-                return chain(image.convert("RGB")), 1 if "dog" in Path(files[index]).name else 0
-
-    return DataLoader(Globbed(), 16)
+    return loader(len(files), sample)
 
 
 @pipeline("kuangliu/pytorch-cifar: training")
@@ -298,8 +174,6 @@ def cifar(photos: Photos) -> Iterable[Any]:
 @pipeline("pytorch/examples mnist: training")
 def mnist(photos: Photos) -> Iterable[Any]:
     """torchvision's MNIST."""
-    from _pipelines import squares
-
     kind = torchvision.datasets.MNIST
     dataset = kind.__new__(kind)
     torchvision.datasets.VisionDataset.__init__(dataset, "data", transform=T.Compose(tensor([0.1307], [0.3081])))
@@ -309,8 +183,6 @@ def mnist(photos: Photos) -> Iterable[Any]:
 
 
 def _cifar10(photos: Photos, transform: Any) -> Any:
-    from _pipelines import squares
-
     kind = torchvision.datasets.CIFAR10
     dataset = kind.__new__(kind)
     torchvision.datasets.VisionDataset.__init__(dataset, "data", transform=transform)
@@ -360,11 +232,6 @@ class Cutout:
         return image * torch.from_numpy(mask).expand_as(image)
 
 
-PIPELINES["uoguelph-mlrg/Cutout"] = own(
-    T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor(), Cutout()])
-)
-
-
 class FlexMatch:
     """TorchSSL's: Pillow's functions by chance, and a gray square, on the second of two views."""
 
@@ -393,9 +260,6 @@ class FlexMatch:
         return image
 
 
-PIPELINES["TorchSSL: FlexMatch"] = folder(FlexMatch())
-
-
 class FloatTensor:
     """FastReID's ToTensor: floats up to 255."""
 
@@ -404,15 +268,121 @@ class FloatTensor:
         return pixels.view(image.size[1], image.size[0], 3).permute(2, 0, 1).float()
 
 
-PIPELINES["JDAI-CV/fast-reid"] = own(
-    T.Compose(
-        [
-            T.Resize((256, 128), BICUBIC),
-            T.RandomHorizontalFlip(0.5),
-            T.Pad(10),
-            T.RandomCrop((256, 128)),
-            FloatTensor(),
-            T.RandomErasing(0.5, value=[123.0, 116.0, 103.0]),
-        ]
-    )
+chains(
+    folder,
+    {
+        "pytorch/examples imagenet: training": lambda: training(),
+        "pytorch/examples imagenet: evaluation": lambda: evaluation(),
+        "pytorch/vision classification: training": lambda: Preset(),
+        "pytorch/vision classification: TrivialAugment, erasing": lambda: Preset(
+            policy=T.TrivialAugmentWide(), erasing=0.1
+        ),
+        "pytorch/vision classification: AutoAugment": lambda: Preset(policy=T.AutoAugment()),
+        "pytorch/vision classification: AugMix": lambda: Preset(policy=T.AugMix()),
+        "pytorch/vision classification: evaluation": lambda: Preset(evaluates=True),
+        "pytorch/vision classification: v2, tensors": lambda: PresetV2(tensor_first=True),
+        "pytorch/vision classification: v2, PIL": lambda: PresetV2(tensor_first=False),
+        "timm: training": lambda: timm(is_training=True),
+        "timm: RandAugment, erasing": lambda: timm(is_training=True, auto_augment="rand-m9-mstd0.5-inc1", re_prob=0.25),
+        "timm: AugMix": lambda: timm(is_training=True, auto_augment="augmix-m5-w4-d2"),
+        "timm: evaluation": lambda: timm(interpolation="bicubic", crop_pct=0.9),
+        "facebookresearch/mae: pretraining": lambda: training(scale=(0.2, 1.0), interpolation=BICUBIC),
+        "facebookresearch/mae: fine-tuning": lambda: timm(
+            is_training=True,
+            auto_augment="rand-m9-mstd0.5-inc1",
+            interpolation="bicubic",
+            re_prob=0.25,
+            re_mode="pixel",
+        ),
+        "facebookresearch/deit: training": lambda: timm(
+            is_training=True,
+            color_jitter=0.4,
+            auto_augment="rand-m9-mstd0.5-inc1",
+            interpolation="bicubic",
+            re_prob=0.25,
+        ),
+        "facebookresearch/deit: 3Augment": lambda: timm(is_training=True, auto_augment="3a", color_jitter=0.3),
+        "facebookresearch/ConvNeXt: evaluation": lambda: evaluation(256, interpolation=BICUBIC),
+        "microsoft/Swin-Transformer: evaluation": lambda: evaluation(256, interpolation=BICUBIC),
+        "facebookresearch/ijepa: pretraining": lambda: training(scale=(0.3, 1.0)),
+        "microsoft/SimMIM: pretraining": lambda: training(size=192, scale=(0.67, 1.0), ratio=(3 / 4, 4 / 3)),
+        "openai/CLIP: preprocess": lambda: T.Compose(
+            [T.Resize(224, BICUBIC), T.CenterCrop(224), lambda image: image.convert("RGB"), *tensor(HALF, HALF)]
+        ),
+        "mosaicml/examples: ResNet": lambda: training(size=176),
+        "clovaai/CutMix-PyTorch: ImageNet": lambda: training(T.ColorJitter(0.4, 0.4, 0.4)),
+        "pytorch tutorial: transfer learning": lambda: evaluation(),
+        "microsoft/unilm BEiT: pretraining": TwoSizes,
+        "TorchSSL: FlexMatch": FlexMatch,
+    },
+)
+chains(
+    own,
+    {
+        "jeonsworth/ViT-pytorch: training": lambda: T.Compose(
+            [T.RandomResizedCrop((224, 224), scale=(0.05, 1.0)), *tensor(HALF, HALF)]
+        ),
+        "TACJu/TransFG: CUB training": lambda: T.Compose(
+            [T.Resize((600, 600)), T.RandomCrop((448, 448)), T.RandomHorizontalFlip(), *tensor()]
+        ),
+        "TACJu/TransFG: CUB evaluation": lambda: T.Compose([T.Resize((600, 600)), T.CenterCrop((448, 448)), *tensor()]),
+        "tjddus9597/Proxy-Anchor: training": lambda: training(),
+        "KevinMusgrave/pytorch-metric-learning: CUB": lambda: T.Compose(
+            [T.Resize(64), T.RandomResizedCrop(64, scale=(0.16, 1)), T.RandomHorizontalFlip(0.5), *tensor()]
+        ),
+        "michuanhaohao/reid-strong-baseline: training": lambda: T.Compose(
+            [T.Resize([256, 128]), T.RandomHorizontalFlip(0.5), T.Pad(10), T.RandomCrop([256, 128]), *tensor()]
+        ),
+        "KaiyangZhou/deep-person-reid: training": lambda: T.Compose(
+            [T.Resize((256, 128)), T.RandomHorizontalFlip(), MILD, *tensor()]
+        ),
+        "zoogzog/chexnet: training": lambda: training(),
+        "facebookresearch/DomainBed: training": lambda: training(
+            T.ColorJitter(0.3, 0.3, 0.3, 0.3), T.RandomGrayscale(), scale=(0.7, 1.0)
+        ),
+        "facebookresearch/classifier-balancing: training": lambda: training(T.ColorJitter(0.4, 0.4, 0.4, 0)),
+        "thuml/Transfer-Learning-Library: Office-Home": lambda: T.Compose(
+            [lambda image: image.resize((256, 256)), T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor()]
+        ),
+        "yinboc/few-shot-meta-baseline: training": lambda: training(size=80),
+        "ISIC melanoma notebooks: training": lambda: T.Compose(
+            [
+                T.RandomRotation(20),
+                T.Resize((224, 224)),
+                T.RandomHorizontalFlip(),
+                T.RandomVerticalFlip(),
+                T.ColorJitter(0.1, 0.1, 0.1),
+                *tensor(),
+            ]
+        ),
+        "Kaggle notebooks: affine, jitter": lambda: T.Compose(
+            [T.Resize((256, 256)), T.RandomAffine(15, (0.1, 0.1), (0.9, 1.1)), T.ColorJitter(0.2, 0.2), *tensor()]
+        ),
+        "Kaggle notebooks: perspective, gray": lambda: T.Compose(
+            [T.Resize(256), T.RandomCrop(224), T.RandomPerspective(0.3), T.RandomGrayscale(0.1), *tensor()]
+        ),
+        "kentsyx/Neural-IMage-Assessment: training": lambda: T.Compose(
+            [T.Resize(256), T.RandomCrop(224), T.RandomHorizontalFlip(), T.ToTensor()]
+        ),
+        "yassouali/prototypical: miniImageNet": lambda: T.Compose([T.Resize(92), T.CenterCrop(84), *tensor()]),
+        "wyharveychen/CloserLookFewShot: evaluation": lambda: T.Compose(
+            [T.Resize([int(224 * 1.15)] * 2), T.CenterCrop(224), *tensor()]
+        ),
+        "wyharveychen/CloserLookFewShot: training": lambda: T.Compose(
+            [T.RandomResizedCrop(224), ImageJitter(), T.RandomHorizontalFlip(), *tensor()]
+        ),
+        "uoguelph-mlrg/Cutout": lambda: T.Compose(
+            [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor(), Cutout()]
+        ),
+        "JDAI-CV/fast-reid": lambda: T.Compose(
+            [
+                T.Resize((256, 128), BICUBIC),
+                T.RandomHorizontalFlip(0.5),
+                T.Pad(10),
+                T.RandomCrop((256, 128)),
+                FloatTensor(),
+                T.RandomErasing(0.5, value=[123.0, 116.0, 103.0]),
+            ]
+        ),
+    },
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import tempfile
 from collections.abc import Callable, Iterable
@@ -11,47 +12,33 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from _pipelines import MEAN, PIPELINES, STD, F, Photos, T, V, masks_of, pipeline, tensor
+from _pipelines import PIPELINES, F, Make, Photos, T, V, chains, loader, masks_of, of_file, opened, pipeline, tensor
+from harness import MEAN, STD
 from PIL import Image, ImageFilter, ImageOps
-from torch.utils.data import DataLoader, Dataset
 from torchvision_here import module
 
 NEAREST = T.InterpolationMode.NEAREST
 
 
-class Segmented(Dataset[Any]):
-    """Pairs of an image and its mask."""
-
-    def __init__(self, pairs: list[tuple[str, str]], both: Callable[[Any, Any], Any]) -> None:
-        self.pairs, self.both = pairs, both
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, index: int) -> Any:
-        image, mask = self.pairs[index]
-        return self.both(Image.open(image).convert("RGB"), Image.open(mask))
-
-
-def segmented(name: str, batch: int | None = 8) -> Callable[[Callable[[Any, Any], Any]], Any]:
+def of_mask(name: str, batch: int | None = 8) -> Callable[[Callable[[Any, Any], Any]], Any]:
     """Registers a function of an image and its mask."""
 
-    def register(both: Callable[[Any, Any], Any]) -> Any:
+    def add(both: Callable[[Any, Any], Any]) -> Any:
         def make(photos: Photos) -> Iterable[Any]:
-            dataset = Segmented(masks_of(photos, Path(tempfile.mkdtemp())), both)
-            return DataLoader(dataset, batch) if batch else DataLoader(dataset, batch_size=None)
+            pairs = masks_of(photos, Path(tempfile.mkdtemp()))
+            return loader(len(pairs), lambda index: both(opened(pairs[index][0]), Image.open(pairs[index][1])), batch)
 
         PIPELINES[name] = make
         return both
 
-    return register
+    return add
 
 
 _NORMALIZE = T.Normalize(MEAN, STD)
 _TENSOR = T.Compose(tensor())
 
 
-@segmented("pytorch/vision segmentation")
+@of_mask("pytorch/vision segmentation")
 def vision(image: Any, mask: Any) -> Any:
     """Resize, flip, crop, as the references' own functional classes do."""
     size = random.randint(260, 1040)
@@ -72,7 +59,7 @@ def _pad_if_smaller(image: Any, size: int, fill: int = 0) -> Any:
     return image
 
 
-@segmented("pytorch/vision segmentation: evaluation", batch=None)
+@of_mask("pytorch/vision segmentation: evaluation", batch=None)
 def vision_evaluation(image: Any, mask: Any) -> Any:
     """Resized alone."""
     image, mask = F.resize(image, 520, antialias=True), F.resize(mask, 520, NEAREST)
@@ -80,7 +67,7 @@ def vision_evaluation(image: Any, mask: Any) -> Any:
     return image, torch.as_tensor(np.array(mask), dtype=torch.int64)
 
 
-@segmented("jfzhang95/pytorch-deeplab-xception")
+@of_mask("jfzhang95/pytorch-deeplab-xception")
 def deeplab_xception(image: Any, mask: Any) -> Any:
     """Pillow's own calls, and numpy's floats."""
     if random.random() < 0.5:
@@ -102,7 +89,7 @@ def deeplab_xception(image: Any, mask: Any) -> Any:
     return torch.from_numpy(array.transpose((2, 0, 1))), torch.from_numpy(np.array(mask).astype(np.float32))
 
 
-@segmented("milesial/Pytorch-UNet", batch=None)
+@of_mask("milesial/Pytorch-UNet", batch=None)
 def unet(image: Any, mask: Any) -> Any:
     """Half the size, by numpy to floats."""
     size = int(image.size[0] * 0.5), int(image.size[1] * 0.5)
@@ -111,7 +98,7 @@ def unet(image: Any, mask: Any) -> Any:
     return torch.as_tensor(array.copy()).float().contiguous(), torch.as_tensor(np.asarray(mask).copy()).long()
 
 
-@segmented("zllrunning/face-parsing.PyTorch")
+@of_mask("zllrunning/face-parsing.PyTorch")
 def face_parsing(image: Any, mask: Any) -> Any:
     """Jitter, flip, a random scale, a crop."""
     image = _FACE(image)
@@ -128,7 +115,7 @@ def face_parsing(image: Any, mask: Any) -> Any:
 _FACE = T.ColorJitter(brightness=0.5, contrast=0.5, saturation=0.5)
 
 
-@segmented("xuebinqin/U-2-Net")
+@of_mask("xuebinqin/U-2-Net")
 def u2net(image: Any, mask: Any) -> Any:
     """Resized to a square, a crop of both."""
     image, mask = image.resize((320, 320), Image.BILINEAR), mask.resize((320, 320), Image.NEAREST)
@@ -142,17 +129,16 @@ def pspnet(photos: Photos) -> Iterable[Any]:
     """cv2 for all of it."""
     pairs = masks_of(photos, Path(tempfile.mkdtemp()))
 
-    class Semantic(Segmented):
-        def __getitem__(self, index: int) -> Any:
-            name, label = self.pairs[index]
-            image = cv2.cvtColor(cv2.imread(name, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
-            mask = cv2.imread(label, cv2.IMREAD_GRAYSCALE)
-            size = 473, 473
-            image = cv2.resize(np.float32(image), size, interpolation=cv2.INTER_LINEAR)
-            mask = cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)
-            return (torch.from_numpy(image.transpose(2, 0, 1)) - 120) / 57, torch.from_numpy(mask).long()
+    def sample(index: int) -> Any:
+        name, label = pairs[index]
+        image = cv2.cvtColor(cv2.imread(name, cv2.IMREAD_COLOR), cv2.COLOR_BGR2RGB)
+        mask = cv2.imread(label, cv2.IMREAD_GRAYSCALE)
+        size = 473, 473
+        image = cv2.resize(np.float32(image), size, interpolation=cv2.INTER_LINEAR)
+        mask = cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)
+        return (torch.from_numpy(image.transpose(2, 0, 1)) - 120) / 57, torch.from_numpy(mask).long()
 
-    return DataLoader(Semantic(pairs, lambda image, mask: None), 8)
+    return loader(len(pairs), sample, 8)
 
 
 # -- boxes
@@ -166,24 +152,20 @@ def boxes_of(number: int, width: int, height: int) -> torch.Tensor:
     return torch.tensor(boxes, dtype=torch.float32)
 
 
-class Detected(Dataset[Any]):
-    """Images with boxes."""
-
-    def __init__(self, files: list[str], both: Callable[[Any, dict[str, Any]], Any]) -> None:
-        self.files, self.both = files, both
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> Any:
-        image = Image.open(self.files[index]).convert("RGB")
-        target = {"boxes": boxes_of(index, *image.size), "labels": torch.arange(8), "image_id": index}
-        return self.both(image, target)
-
-
 def detected(name: str, make_both: Callable[[], Callable[[Any, dict[str, Any]], Any]]) -> None:
     """Registers a function of an image and its target."""
-    PIPELINES[name] = lambda photos: DataLoader(Detected(photos.files, make_both()), batch_size=None)
+
+    def make(photos: Photos) -> Iterable[Any]:
+        both = make_both()
+
+        def sample(index: int) -> Any:
+            image = opened(photos.files[index])
+            target = {"boxes": boxes_of(index, *image.size), "labels": torch.arange(8), "image_id": index}
+            return both(image, target)
+
+        return loader(len(photos.files), sample, None)
+
+    PIPELINES[name] = make
 
 
 def _hflip(image: Any, target: dict[str, Any]) -> Any:
@@ -288,68 +270,62 @@ def object_detection(photos: Photos) -> Iterable[Any]:
         bbox_params=A.BboxParams(format="pascal_voc", label_fields=["labels"], clip=True, min_area=1),
     )
 
-    class Rows(Detected):
-        def __getitem__(self, index: int) -> Any:
-            image = Image.open(self.files[index])
-            boxes = boxes_of(index, *image.size).numpy()
-            made = chain(image=np.array(image.convert("RGB")), bboxes=boxes, labels=np.arange(8))
-            return made["image"], torch.as_tensor(made["bboxes"])
+    def sample(index: int) -> Any:
+        image = Image.open(photos.files[index])
+        boxes = boxes_of(index, *image.size).numpy()
+        made = chain(image=np.array(image.convert("RGB")), bboxes=boxes, labels=np.arange(8))
+        return made["image"], torch.as_tensor(made["bboxes"])
 
-    return DataLoader(Rows(photos.files, _reference), batch_size=None)
+    return loader(len(photos.files), sample, None)
 
 
-def by_cv2(chain: Any) -> Callable[[Photos], Iterable[Any]]:
+def by_cv2(chain: Any) -> Make:
     """cv2, then albumentations."""
 
     def make(photos: Photos) -> Iterable[Any]:
-        class Read(Dataset[Any]):
-            def __len__(self) -> int:
-                return len(photos.files)
+        def sample(index: int) -> Any:
+            image = cv2.cvtColor(cv2.imread(photos.files[index]), cv2.COLOR_BGR2RGB)
+            return chain(image=image)["image"], index
 
-            def __getitem__(self, index: int) -> Any:
-                image = cv2.cvtColor(cv2.imread(photos.files[index]), cv2.COLOR_BGR2RGB)
-                return chain(image=image)["image"], index
-
-        return DataLoader(Read(), 16)
+        return loader(len(photos.files), sample)
 
     return make
 
 
 _FLIPPED = ("HorizontalFlip", (), {"p": 0.5})
-PIPELINES["Kaggle notebooks: albumentations training"] = lambda photos: by_cv2(
-    _albumentations(("RandomResizedCrop", ((224, 224),), {}), _FLIPPED, ("ColorJitter", (), {}))
-)(photos)
-PIPELINES["Kaggle notebooks: albumentations resize, flips"] = lambda photos: by_cv2(
-    _albumentations(("Resize", (256, 256), {}), _FLIPPED, ("VerticalFlip", (), {"p": 0.5}), ("Transpose", (), {}))
-)(photos)
-PIPELINES["Kaggle notebooks: albumentations evaluation"] = lambda photos: by_cv2(
-    _albumentations(("SmallestMaxSize", (256,), {}), ("CenterCrop", (224, 224), {}))
-)(photos)
+chains(
+    by_cv2,
+    {
+        "Kaggle notebooks: albumentations training": lambda: _albumentations(
+            ("RandomResizedCrop", ((224, 224),), {}), _FLIPPED, ("ColorJitter", (), {})
+        ),
+        "Kaggle notebooks: albumentations resize, flips": lambda: _albumentations(
+            ("Resize", (256, 256), {}), _FLIPPED, ("VerticalFlip", (), {"p": 0.5}), ("Transpose", (), {})
+        ),
+        "Kaggle notebooks: albumentations evaluation": lambda: _albumentations(
+            ("SmallestMaxSize", (256,), {}), ("CenterCrop", (224, 224), {})
+        ),
+    },
+)
 
 
-@segmented("huggingface/transformers semantic-segmentation")
+@functools.cache
+def _semantic() -> Any:
+    return _albumentations(
+        ("PadIfNeeded", (512, 512), {"p": 1.0, "fill_mask": 255, "fill": 0}),
+        ("RandomCrop", (512, 512), {"p": 1.0}),
+        _FLIPPED,
+    )
+
+
+@of_mask("huggingface/transformers semantic-segmentation")
 def semantic_segmentation(image: Any, mask: Any) -> Any:
     """albumentations on both."""
     made = _semantic()(image=np.array(image), mask=np.array(mask))
     return made["image"], made["mask"].long()
 
 
-_made: list[Any] = []
-
-
-def _semantic() -> Any:
-    if not _made:
-        _made.append(
-            _albumentations(
-                ("PadIfNeeded", (512, 512), {"p": 1.0, "fill_mask": 255, "fill": 0}),
-                ("RandomCrop", (512, 512), {"p": 1.0}),
-                _FLIPPED,
-            )
-        )
-    return _made[0]
-
-
-@segmented("VainF/DeepLabV3Plus-Pytorch")
+@of_mask("VainF/DeepLabV3Plus-Pytorch")
 def deeplab_v3_plus(image: Any, mask: Any) -> Any:
     """A random scale, padding, a crop and a flip by torchvision's functions."""
     scale = random.uniform(0.5, 2.0)
@@ -370,84 +346,60 @@ def deeplab_v3_plus(image: Any, mask: Any) -> Any:
 def yolox(photos: Photos) -> Iterable[Any]:
     """cv2's image on a gray square, as floats."""
 
-    class Letterboxed(Dataset[Any]):
-        def __len__(self) -> int:
-            return len(photos.files)
+    def sample(index: int) -> Any:
+        image = cv2.imread(photos.files[index])
+        padded = np.full((416, 416, 3), 114, np.uint8)
+        ratio = min(416 / image.shape[0], 416 / image.shape[1])
+        height, width = int(image.shape[0] * ratio), int(image.shape[1] * ratio)
+        padded[:height, :width] = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
+        return np.ascontiguousarray(padded.transpose(2, 0, 1), dtype=np.float32), index
 
-        def __getitem__(self, index: int) -> Any:
-            image = cv2.imread(photos.files[index])
-            padded = np.full((416, 416, 3), 114, np.uint8)
-            ratio = min(416 / image.shape[0], 416 / image.shape[1])
-            height, width = int(image.shape[0] * ratio), int(image.shape[1] * ratio)
-            padded[:height, :width] = cv2.resize(image, (width, height), interpolation=cv2.INTER_LINEAR)
-            return np.ascontiguousarray(padded.transpose(2, 0, 1), dtype=np.float32), index
-
-    return DataLoader(Letterboxed(), 8)
+    return loader(len(photos.files), sample, 8)
 
 
 @pipeline("leoxiaobin/deep-high-resolution-net.pytorch")
 def hrnet_pose(photos: Photos) -> Iterable[Any]:
     """cv2's warp of a person, and a chain on the array."""
 
-    class Joints(Dataset[Any]):
-        def __len__(self) -> int:
-            return len(photos.files)
+    def sample(index: int) -> Any:
+        image = cv2.imread(photos.files[index], cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+        image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+        height, width = image.shape[:2]
+        if random.random() < 0.5:
+            image = image[:, ::-1, :]
+        matrix = cv2.getRotationMatrix2D((width / 2, height / 2), random.uniform(-45, 45), 256 / height)
+        matrix[:, 2] += 96 - width / 2, 128 - height / 2
+        warped = cv2.warpAffine(image, matrix, (192, 256), flags=cv2.INTER_LINEAR)
+        return _TENSOR(warped), np.zeros((17, 64, 48), np.float32), index
 
-        def __getitem__(self, index: int) -> Any:
-            image = cv2.imread(photos.files[index], cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
-            image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
-            height, width = image.shape[:2]
-            if random.random() < 0.5:
-                image = image[:, ::-1, :]
-            matrix = cv2.getRotationMatrix2D((width / 2, height / 2), random.uniform(-45, 45), 256 / height)
-            matrix[:, 2] += 96 - width / 2, 128 - height / 2
-            warped = cv2.warpAffine(image, matrix, (192, 256), flags=cv2.INTER_LINEAR)
-            return _TENSOR(warped), np.zeros((17, 64, 48), np.float32), index
-
-    return DataLoader(Joints(), 16)
+    return loader(len(photos.files), sample)
 
 
-@pipeline("isl-org/MiDaS")
-def midas(photos: Photos) -> Iterable[Any]:
+@of_file("isl-org/MiDaS", None)
+def midas(name: str) -> Any:
     """cv2's bicubic resize of doubles to multiples of 32."""
-
-    class Depths(Dataset[Any]):
-        def __len__(self) -> int:
-            return len(photos.files)
-
-        def __getitem__(self, index: int) -> Any:
-            image = cv2.cvtColor(cv2.imread(photos.files[index]), cv2.COLOR_BGR2RGB) / 255.0
-            scale = 384 / max(image.shape[:2])
-            height, width = (int(np.round(scale * side / 32) * 32) for side in image.shape[:2])
-            image = cv2.resize(image, (width, height), interpolation=cv2.INTER_CUBIC)
-            image = (image - np.array(MEAN)) / np.array(STD)
-            return np.ascontiguousarray(np.transpose(image, (2, 0, 1))).astype(np.float32)
-
-    return DataLoader(Depths(), batch_size=None)
+    image = cv2.cvtColor(cv2.imread(name), cv2.COLOR_BGR2RGB) / 255.0
+    scale = 384 / max(image.shape[:2])
+    height, width = (int(np.round(scale * side / 32) * 32) for side in image.shape[:2])
+    image = cv2.resize(image, (width, height), interpolation=cv2.INTER_CUBIC)
+    image = (image - np.array(MEAN)) / np.array(STD)
+    return np.ascontiguousarray(np.transpose(image, (2, 0, 1))).astype(np.float32)
 
 
-@pipeline("ultralytics/yolov5: validation")
-def yolov5(photos: Photos) -> Iterable[Any]:
+@of_file("ultralytics/yolov5: validation", 8)
+def yolov5(name: str) -> Any:
     """cv2's AREA, and a gray frame."""
-
-    class Letterboxed(Dataset[Any]):
-        def __len__(self) -> int:
-            return len(photos.files)
-
-        def __getitem__(self, index: int) -> Any:
-            image = cv2.imread(photos.files[index])
-            height, width = (round(side * 640 / max(image.shape[:2])) for side in image.shape[:2])
-            way = cv2.INTER_AREA if height < image.shape[0] else cv2.INTER_LINEAR
-            image = cv2.resize(image, (width, height), interpolation=way)
-            top, left = (640 - height) // 2, (640 - width) // 2
-            frame = top, 640 - height - top, left, 640 - width - left
-            image = cv2.copyMakeBorder(image, *frame, cv2.BORDER_CONSTANT, value=(114, 114, 114))
-            return torch.from_numpy(np.ascontiguousarray(image.transpose((2, 0, 1))[::-1])), photos.files[index]
-
-    return DataLoader(Letterboxed(), 8)
+    image = cv2.imread(name)
+    height, width = (round(side * 640 / max(image.shape[:2])) for side in image.shape[:2])
+    way = cv2.INTER_AREA if height < image.shape[0] else cv2.INTER_LINEAR
+    image = cv2.resize(image, (width, height), interpolation=way)
+    top, left = (640 - height) // 2, (640 - width) // 2
+    frame = top, 640 - height - top, left, 640 - width - left
+    image = cv2.copyMakeBorder(image, *frame, cv2.BORDER_CONSTANT, value=(114, 114, 114))
+    return torch.from_numpy(np.ascontiguousarray(image.transpose((2, 0, 1))[::-1])), name
 
 
-@segmented("NVlabs/SPADE")
+@of_mask("NVlabs/SPADE")
 def spade(image: Any, mask: Any) -> Any:
     """A chain for each sample, of the numbers that were drawn for it."""
     x, y, flips = random.randint(0, 30), random.randint(0, 30), random.random() > 0.5

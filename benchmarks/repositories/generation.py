@@ -8,115 +8,26 @@ import os
 import random
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 import cv2
 import numpy as np
 import torch
-from _pipelines import BICUBIC, HALF, MEAN, PIPELINES, STD, F, Own, Photos, T, own, pipeline, tensor
+from _pipelines import BICUBIC, HALF, F, Photos, T, chains, loader, of_file, opened, own, pipeline, tensor
+from harness import MEAN, STD
 from PIL import Image
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from torchvision_here import module
 
 SYMMETRIC = partial(tensor, HALF, HALF)
 
 
-class Rows(Dataset[Any]):
-    """A function of an index."""
-
-    def __init__(self, length: int, make: Callable[[int], Any]) -> None:
-        self.length, self.make = length, make
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> Any:
-        return self.make(index)
-
-
-def rows(make: Callable[[str], Any], batch: int | None = 16) -> Callable[[Photos], Iterable[Any]]:
-    """The repository's own dataset: calls `make` with a file's name. Without `batch`, samples may differ in size."""
-
-    def made(photos: Photos) -> Iterable[Any]:
-        dataset = Rows(len(photos.files), lambda index: make(photos.files[index]))
-        return DataLoader(dataset, batch) if batch else DataLoader(dataset, batch_size=None)
-
-    return made
-
-
-def add(name: str, batch: int | None = 16) -> Callable[[Callable[[str], Any]], Any]:
-    """Registers a function of a file's name."""
-
-    def register(make: Callable[[str], Any]) -> Any:
-        PIPELINES[name] = rows(make, batch)
-        return make
-
-    return register
-
-
-OWN: dict[str, Any] = {
-    "pytorch/examples dcgan": lambda: T.Compose([T.Resize(64), T.CenterCrop(64), *SYMMETRIC()]),
-    "pytorch/examples fast_neural_style": lambda: T.Compose(
-        [T.Resize(256), T.CenterCrop(256), T.ToTensor(), T.Lambda(lambda x: x.mul(255))]
-    ),
-    "lucidrains/denoising-diffusion-pytorch": lambda: T.Compose(
-        [T.Lambda(lambda x: x), T.Resize(128), T.RandomHorizontalFlip(), T.CenterCrop(128), T.ToTensor()]
-    ),
-    "ermongroup/ddim: CelebA": lambda: T.Compose([T.Resize([64, 64]), T.RandomHorizontalFlip(0.5), T.ToTensor()]),
-    "rosinality/stylegan2-pytorch": lambda: T.Compose(
-        [T.Resize((256, 256)), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(HALF, HALF, inplace=True)]
-    ),
-    "clovaai/stargan-v2": lambda: T.Compose(
-        [
-            T.Lambda(
-                lambda x: (
-                    T.RandomResizedCrop(256, scale=[0.8, 1.0], ratio=[0.9, 1.1])(x) if random.random() < 0.5 else x
-                )
-            ),
-            T.Resize([256, 256]),
-            T.RandomHorizontalFlip(),
-            *SYMMETRIC(),
-        ]
-    ),
-    "junyanz/CycleGAN: load, crop": lambda: T.Compose(
-        [T.Resize([286, 286], BICUBIC), T.RandomCrop(256), T.RandomHorizontalFlip(), *SYMMETRIC()]
-    ),
-    "taesungp/CUT: zoomed crop": lambda: T.Compose(
-        [
-            T.Lambda(lambda x: x.resize((286, 286), Image.BICUBIC)),
-            T.Lambda(lambda x: x.crop((9, 14, 265, 270))),
-            *SYMMETRIC(),
-        ]
-    ),
-    "NVlabs/MUNIT": lambda: T.Compose(
-        [T.Resize(256), T.RandomCrop((256, 256)), T.RandomHorizontalFlip(), *SYMMETRIC()]
-    ),
-    "naoto0804/pytorch-AdaIN": lambda: T.Compose([T.Resize(size=(512, 512)), T.RandomCrop(256), T.ToTensor()]),
-    "CompVis/taming-transformers: VQGAN": lambda: T.Compose(
-        [T.Resize(256), T.RandomCrop(256), T.ToTensor(), T.Lambda(lambda x: x * 2 - 1)]
-    ),
-    "huggingface/diffusers text_to_image": lambda: T.Compose(
-        [
-            T.Resize(512, T.InterpolationMode.BILINEAR),
-            T.CenterCrop(512),
-            T.RandomHorizontalFlip(),
-            *tensor([0.5], [0.5]),
-        ]
-    ),
-    "huggingface/diffusers unconditional": lambda: T.Compose(
-        [T.Resize(64, T.InterpolationMode.BILINEAR), T.RandomCrop(64), T.RandomHorizontalFlip(), *tensor([0.5], [0.5])]
-    ),
-}
-for _name, _make in OWN.items():
-    PIPELINES[_name] = lambda photos, make=_make: own(make())(photos)
-
-
-@add("openai/guided-diffusion")
+@of_file("openai/guided-diffusion")
 def guided_diffusion(name: str) -> Any:
     """Halved by BOX as long as it goes, then bicubic; the rest by numpy."""
-    array = _center_crop(Image.open(name).convert("RGB"), 256)
+    array = _center_crop(opened(name), 256)
     if random.random() < 0.5:
         array = array[:, ::-1]
     return np.transpose(array.astype(np.float32) / 127.5 - 1, [2, 0, 1])
@@ -139,10 +50,7 @@ class DiTCrop:
         return Image.fromarray(_center_crop(image, 256))
 
 
-PIPELINES["facebookresearch/DiT"] = own(T.Compose([DiTCrop(), T.RandomHorizontalFlip(), *SYMMETRIC()]))
-
-
-@add("rinongal/textual_inversion")
+@of_file("rinongal/textual_inversion")
 def textual_inversion(name: str) -> Any:
     """A square cut by numpy, resized by Pillow."""
     image = Image.open(name)
@@ -159,7 +67,7 @@ def textual_inversion(name: str) -> Any:
 _FLIP = T.RandomHorizontalFlip(p=0.5)
 
 
-@add("CompVis/latent-diffusion: LSUN")
+@of_file("CompVis/latent-diffusion: LSUN")
 def latent_diffusion(name: str) -> Any:
     """The same with a float array at the end, of size 256."""
     image = Image.open(name)
@@ -173,7 +81,7 @@ def latent_diffusion(name: str) -> Any:
 _DREAM = T.Compose([T.Resize(512, T.InterpolationMode.BILINEAR), T.CenterCrop(512), *SYMMETRIC()])
 
 
-@add("huggingface/diffusers dreambooth")
+@of_file("huggingface/diffusers dreambooth")
 def dreambooth(name: str) -> Any:
     """Turned as EXIF says, then a chain."""
     from PIL.ImageOps import exif_transpose
@@ -182,10 +90,10 @@ def dreambooth(name: str) -> Any:
     return _DREAM(image if image.mode == "RGB" else image.convert("RGB"))
 
 
-@add("huggingface/diffusers SDXL")
+@of_file("huggingface/diffusers SDXL")
 def sdxl(name: str) -> Any:
     """The crop's place belongs to the sample."""
-    image = _SDXL_RESIZE(Image.open(name).convert("RGB"))
+    image = _SDXL_RESIZE(opened(name))
     original = image.height, image.width
     if random.random() < 0.5:
         image = F.hflip(image)
@@ -197,7 +105,7 @@ def sdxl(name: str) -> Any:
 _SDXL_RESIZE, _SDXL_CROP, _SYMMETRIC = T.Resize(512), T.RandomCrop(512), T.Compose(SYMMETRIC())
 
 
-@add("lllyasviel/ControlNet")
+@of_file("lllyasviel/ControlNet")
 def control_net(name: str) -> Any:
     """cv2, and floats."""
     image = cv2.cvtColor(cv2.imread(name), cv2.COLOR_BGR2RGB)
@@ -205,10 +113,10 @@ def control_net(name: str) -> Any:
     return (target.astype(np.float32) / 127.5) - 1.0
 
 
-@add("junyanz/pix2pix: aligned", batch=None)
+@of_file("junyanz/pix2pix: aligned", batch=None)
 def aligned(name: str) -> Any:
     """Two halves with the same crop."""
-    both = Image.open(name).convert("RGB")
+    both = opened(name)
     half = both.size[0] // 2
     x, y, flips = random.randint(0, 30), random.randint(0, 30), random.random() > 0.5
     parts = []
@@ -218,7 +126,7 @@ def aligned(name: str) -> Any:
     return parts
 
 
-@add("pytorch/examples super_resolution", batch=None)
+@of_file("pytorch/examples super_resolution", batch=None)
 def super_resolution(name: str) -> Any:
     """The luma alone, and it smaller."""
     y, _, _ = Image.open(name).convert("YCbCr").split()
@@ -229,10 +137,10 @@ _SR_INPUT = T.Compose([T.CenterCrop(256), T.Resize(128), T.ToTensor()])
 _SR_TARGET = T.Compose([T.CenterCrop(256), T.ToTensor()])
 
 
-@add("leftthomas/SRGAN")
+@of_file("leftthomas/SRGAN")
 def srgan(name: str) -> Any:
     """A crop that goes to a tensor and back."""
-    high = _SRGAN_HIGH(Image.open(name).convert("RGB"))
+    high = _SRGAN_HIGH(opened(name))
     return _SRGAN_LOW(high), high
 
 
@@ -240,7 +148,7 @@ _SRGAN_HIGH = T.Compose([T.RandomCrop(128, pad_if_needed=True), T.ToTensor()])
 _SRGAN_LOW = T.Compose([T.ToPILImage(), T.Resize(32, interpolation=BICUBIC), T.ToTensor()])
 
 
-@add("xinntao/BasicSR: paired crops")
+@of_file("xinntao/BasicSR: paired crops")
 def basic_sr(name: str) -> Any:
     """cv2, floats, a patch."""
     image = cv2.imdecode(np.fromfile(name, np.uint8), cv2.IMREAD_COLOR).astype(np.float32) / 255.0
@@ -251,10 +159,10 @@ def basic_sr(name: str) -> Any:
     return torch.from_numpy(np.ascontiguousarray(patch[:, :, ::-1].transpose(2, 0, 1)))
 
 
-@add("CompVis/stable-diffusion: by aspect", batch=None)
+@of_file("CompVis/stable-diffusion: by aspect", batch=None)
 def by_aspect(name: str) -> Any:
     """Each image to the nearest of some sizes."""
-    image = Image.open(name).convert("RGB")
+    image = opened(name)
     ratio = image.width / image.height
     width, height = min(((512, 512), (576, 448), (448, 576)), key=lambda size: abs(math.log(size[0] / size[1] / ratio)))
     return _SYMMETRIC(F.center_crop(F.resize(image, max(width, height)), [height, width]))
@@ -279,22 +187,17 @@ def image_classification(photos: Photos) -> Iterable[Any]:
 
 @pipeline("huggingface/accelerate cv_example")
 def cv_example(photos: Photos) -> Iterable[Any]:
-    """The repository's own dataset, which opens images without converting them first."""
+    """The repository's own dataset, whose batches are normalised after the loader."""
     chain = T.Compose([T.RandomResizedCrop((224, 224), scale=(0.5, 1.0)), T.ToTensor()])
     mean, std = torch.tensor(MEAN)[None, :, None, None], torch.tensor(STD)[None, :, None, None]
 
-    class Pets(Own):
-        def __getitem__(self, index: int) -> Any:
-            raw = Image.open(self.files[index])
-            return {"image": self.transform(raw.convert("RGB")), "label": index}
-
-    def batches() -> Iterable[Any]:
-        for batch in DataLoader(Pets(photos.files, chain), 16):
-            yield (batch["image"] - mean) / std
+    def sample(index: int) -> Any:
+        return {"image": chain(opened(photos.files[index])), "label": index}
 
     class Epoch:
         def __iter__(self) -> Any:
-            return iter(batches())
+            for batch in loader(len(photos.files), sample):
+                yield (batch["image"] - mean) / std
 
     return Epoch()
 
@@ -306,7 +209,7 @@ def stylegan(photos: Photos) -> Iterable[Any]:
     with zipfile.ZipFile(path, "w") as archive:
         for number, name in enumerate(photos.files):
             file = io.BytesIO()
-            _SQUARE_256(Image.open(name).convert("RGB")).save(file, "PNG", compress_level=0)
+            _SQUARE_256(opened(name)).save(file, "PNG", compress_level=0)
             archive.writestr(f"{number}.png", file.getvalue())
     archive = zipfile.ZipFile(path)
 
@@ -315,13 +218,13 @@ def stylegan(photos: Photos) -> Iterable[Any]:
             image = np.array(Image.open(file)).transpose(2, 0, 1)
         return (image[:, :, ::-1] if index % 2 else image).copy(), np.zeros(0, np.float32)
 
-    return DataLoader(Rows(2 * len(photos.files), make), 16)
+    return loader(2 * len(photos.files), make)
 
 
 _SQUARE_256 = T.Compose([T.Resize(256, T.InterpolationMode.LANCZOS), T.CenterCrop(256)])
 
 
-@add("taesungp/CUT: a chain for each image")
+@of_file("taesungp/CUT: a chain for each image")
 def chain_for_each(name: str) -> Any:
     """A Compose of the numbers that were drawn for the image."""
     x, y, flips = random.randint(0, 30), random.randint(0, 30), random.random() > 0.5
@@ -330,10 +233,10 @@ def chain_for_each(name: str) -> Any:
         T.Lambda(lambda image: image.crop((x, y, x + 256, y + 256))),
         T.Lambda(lambda image: image.transpose(Image.FLIP_LEFT_RIGHT) if flips else image),
     ]
-    return T.Compose([*members, *SYMMETRIC()])(Image.open(name).convert("RGB"))
+    return T.Compose([*members, *SYMMETRIC()])(opened(name))
 
 
-@add("xinntao/Real-ESRGAN", batch=8)
+@of_file("xinntao/Real-ESRGAN", batch=8)
 def real_esrgan(name: str) -> Any:
     """cv2's floats, turned, and cut to 400 pixels or mirrored to them."""
     image = cv2.imdecode(np.fromfile(name, np.uint8), cv2.IMREAD_COLOR).astype(np.float32) / 255.0
@@ -349,7 +252,7 @@ def real_esrgan(name: str) -> Any:
     return torch.from_numpy(image.transpose(2, 0, 1)).float()
 
 
-@add("openai/improved-diffusion")
+@of_file("openai/improved-diffusion")
 def improved_diffusion(name: str) -> Any:
     """A file that is loaded while it is open, halved by BOX, then bicubic; converted at the end."""
     with open(name, "rb") as file:
@@ -364,17 +267,17 @@ def improved_diffusion(name: str) -> Any:
     return np.transpose(array[y : y + 64, x : x + 64].astype(np.float32) / 127.5 - 1, [2, 0, 1])
 
 
-@add("NVlabs/edm: center-crop")
+@of_file("NVlabs/edm: center-crop")
 def edm(name: str) -> Any:
     """A square of an array, made an image again and resized."""
-    array = np.array(Image.open(name).convert("RGB"))
+    array = np.array(opened(name))
     side = min(array.shape[:2])
     y, x = (array.shape[0] - side) // 2, (array.shape[1] - side) // 2
     image = Image.fromarray(array[y : y + side, x : x + side])
     return np.array(image.resize((256, 256), Image.LANCZOS)).transpose(2, 0, 1)
 
 
-@add("crowsonkb/k-diffusion")
+@of_file("crowsonkb/k-diffusion")
 def k_diffusion(name: str) -> Any:
     """LANCZOS, the centre, and floats of an array."""
     with open(name, "rb") as file:
@@ -386,7 +289,7 @@ def k_diffusion(name: str) -> Any:
 _K_DIFFUSION = T.Compose([T.Resize(128, interpolation=T.InterpolationMode.LANCZOS), T.CenterCrop(128)])
 
 
-@add("kohya-ss/sd-scripts", batch=None)
+@of_file("kohya-ss/sd-scripts", batch=None)
 def sd_scripts(name: str) -> Any:
     """The nearest of some sizes: cv2's AREA down to it, Pillow's LANCZOS up."""
     with Image.open(name) as image:
@@ -403,7 +306,7 @@ def sd_scripts(name: str) -> Any:
     return _SYMMETRIC(array[y : y + down, x : x + across].copy())
 
 
-@add("swz30/Restormer: denoising", batch=8)
+@of_file("swz30/Restormer: denoising", batch=8)
 def restormer(name: str) -> Any:
     """Bytes that cv2 decodes, floats, a patch and noise."""
     with open(name, "rb") as file:
@@ -412,3 +315,67 @@ def restormer(name: str) -> Any:
     patch = cv2.cvtColor(np.ascontiguousarray(image[y : y + 128, x : x + 128]), cv2.COLOR_BGR2RGB)
     high = torch.from_numpy(patch.transpose(2, 0, 1)).float()
     return high + torch.randn(high.size()).mul_(random.choice([15, 25, 50]) / 255.0), high
+
+
+chains(
+    own,
+    {
+        "pytorch/examples dcgan": lambda: T.Compose([T.Resize(64), T.CenterCrop(64), *SYMMETRIC()]),
+        "pytorch/examples fast_neural_style": lambda: T.Compose(
+            [T.Resize(256), T.CenterCrop(256), T.ToTensor(), T.Lambda(lambda x: x.mul(255))]
+        ),
+        "lucidrains/denoising-diffusion-pytorch": lambda: T.Compose(
+            [T.Lambda(lambda x: x), T.Resize(128), T.RandomHorizontalFlip(), T.CenterCrop(128), T.ToTensor()]
+        ),
+        "ermongroup/ddim: CelebA": lambda: T.Compose([T.Resize([64, 64]), T.RandomHorizontalFlip(0.5), T.ToTensor()]),
+        "rosinality/stylegan2-pytorch": lambda: T.Compose(
+            [T.Resize((256, 256)), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(HALF, HALF, inplace=True)]
+        ),
+        "clovaai/stargan-v2": lambda: T.Compose(
+            [
+                T.Lambda(
+                    lambda x: (
+                        T.RandomResizedCrop(256, scale=[0.8, 1.0], ratio=[0.9, 1.1])(x) if random.random() < 0.5 else x
+                    )
+                ),
+                T.Resize([256, 256]),
+                T.RandomHorizontalFlip(),
+                *SYMMETRIC(),
+            ]
+        ),
+        "junyanz/CycleGAN: load, crop": lambda: T.Compose(
+            [T.Resize([286, 286], BICUBIC), T.RandomCrop(256), T.RandomHorizontalFlip(), *SYMMETRIC()]
+        ),
+        "taesungp/CUT: zoomed crop": lambda: T.Compose(
+            [
+                T.Lambda(lambda x: x.resize((286, 286), Image.BICUBIC)),
+                T.Lambda(lambda x: x.crop((9, 14, 265, 270))),
+                *SYMMETRIC(),
+            ]
+        ),
+        "NVlabs/MUNIT": lambda: T.Compose(
+            [T.Resize(256), T.RandomCrop((256, 256)), T.RandomHorizontalFlip(), *SYMMETRIC()]
+        ),
+        "naoto0804/pytorch-AdaIN": lambda: T.Compose([T.Resize(size=(512, 512)), T.RandomCrop(256), T.ToTensor()]),
+        "CompVis/taming-transformers: VQGAN": lambda: T.Compose(
+            [T.Resize(256), T.RandomCrop(256), T.ToTensor(), T.Lambda(lambda x: x * 2 - 1)]
+        ),
+        "huggingface/diffusers text_to_image": lambda: T.Compose(
+            [
+                T.Resize(512, T.InterpolationMode.BILINEAR),
+                T.CenterCrop(512),
+                T.RandomHorizontalFlip(),
+                *tensor([0.5], [0.5]),
+            ]
+        ),
+        "huggingface/diffusers unconditional": lambda: T.Compose(
+            [
+                T.Resize(64, T.InterpolationMode.BILINEAR),
+                T.RandomCrop(64),
+                T.RandomHorizontalFlip(),
+                *tensor([0.5], [0.5]),
+            ]
+        ),
+        "facebookresearch/DiT": lambda: T.Compose([DiTCrop(), T.RandomHorizontalFlip(), *SYMMETRIC()]),
+    },
+)

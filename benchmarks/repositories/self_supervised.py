@@ -8,8 +8,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from _pipelines import BICUBIC, PIPELINES, Blur, Own, Photos, T, Views, folder, own, pipeline, tensor
-from PIL import Image, ImageFilter, ImageOps
+from _pipelines import (
+    BICUBIC,
+    Blur,
+    Photos,
+    T,
+    Views,
+    chains,
+    folder,
+    loader,
+    of_file,
+    opened,
+    own,
+    pipeline,
+    tensor,
+)
+from PIL import ImageFilter, ImageOps
 from torch.utils.data import DataLoader
 from torchvision_here import torchvision
 
@@ -67,101 +81,6 @@ def moco() -> Any:
     """MoCo v2's view."""
     first, flip = crop(224, 0.2)
     return chain(first, *jitter(0.4, 0.4, 0.4, 0.1), T.RandomApply([Blur()], 0.5), flip)
-
-
-VIEWS: dict[str, Any] = {
-    "facebookresearch/moco: v1": lambda: twice(
-        chain(
-            T.RandomResizedCrop(224, (0.2, 1.0)),
-            T.RandomGrayscale(0.2),
-            T.ColorJitter(0.4, 0.4, 0.4, 0.4),
-            T.RandomHorizontalFlip(),
-        )
-    ),
-    "facebookresearch/moco: v2": lambda: twice(moco()),
-    "facebookresearch/moco-v3": lambda: Views(
-        chain(
-            T.RandomResizedCrop(224, (0.08, 1.0)),
-            *jitter(0.4, 0.4, 0.2, 0.1),
-            T.RandomApply([Blur()], 1.0),
-            T.RandomHorizontalFlip(),
-        ),
-        chain(
-            T.RandomResizedCrop(224, (0.08, 1.0)),
-            *jitter(0.4, 0.4, 0.2, 0.1),
-            T.RandomApply([Blur()], 0.1),
-            T.RandomApply([Solarize(1.0)], 0.2),
-            T.RandomHorizontalFlip(),
-        ),
-    ),
-    "facebookresearch/simsiam": lambda: twice(moco()),
-    "facebookresearch/dino": lambda: Views(
-        bicubic(224, 0.4, 1.0, NumpyBlur(1.0)),
-        bicubic(224, 0.4, 1.0, NumpyBlur(0.1), Solarize(0.2)),
-        *[bicubic(96, 0.05, 0.4, NumpyBlur(0.5))] * 6,
-    ),
-    "facebookresearch/dinov2": lambda: Dinov2(),
-    "facebookresearch/barlowtwins": lambda: Views(
-        bicubic(224, 0.08, 1.0, NumpyBlur(1.0), Solarize(0.0)), bicubic(224, 0.08, 1.0, NumpyBlur(0.1), Solarize(0.2))
-    ),
-    "facebookresearch/vicreg": lambda: Views(
-        bicubic(224, 0.08, 1.0, NumpyBlur(1.0, True), Solarize(0.0)),
-        bicubic(224, 0.08, 1.0, NumpyBlur(0.1, True), Solarize(0.2)),
-    ),
-    "facebookresearch/msn": lambda: Views(
-        bicubic(224, 0.3, 1.0, NumpyBlur(0.5)), *[bicubic(96, 0.05, 0.3, NumpyBlur(0.5))] * 4
-    ),
-    "bytedance/ibot": lambda: Views(
-        *[bicubic(224, 0.25, 1.0, NumpyBlur(1.0))] * 2, *[bicubic(96, 0.05, 0.25, NumpyBlur(0.5))] * 4
-    ),
-    "sthalles/SimCLR": lambda: twice(
-        T.Compose(
-            [
-                T.RandomResizedCrop(96),
-                T.RandomHorizontalFlip(),
-                *jitter(0.8, 0.8, 0.8, 0.2),
-                T.GaussianBlur(9),
-                T.ToTensor(),
-            ]
-        )
-    ),
-    "sthalles/PyTorch-BYOL": lambda: twice(
-        T.Compose([*crop(96, 0.08), *jitter(0.8, 0.8, 0.8, 0.2), T.GaussianBlur(9), T.ToTensor()])
-    ),
-    "Lightning-AI/bolts SimCLR": lambda: Views(
-        *[
-            T.Compose(
-                [*crop(224, 0.08), *jitter(0.8, 0.8, 0.8, 0.2), T.RandomApply([T.GaussianBlur(23)], 0.5), T.ToTensor()]
-            )
-        ]
-        * 2,
-        T.Compose([*crop(224, 0.08), T.ToTensor()]),
-    ),
-    "vturrisi/solo-learn: BYOL": lambda: Views(
-        bicubic(224, 0.08, 1.0, T.RandomApply([Blur()], 1.0)),
-        bicubic(224, 0.08, 1.0, T.RandomApply([Blur()], 0.1), Solarize(0.2)),
-    ),
-    "lightly-ai/lightly: SimCLR": lambda: twice(
-        chain(*crop(224, 0.08), T.RandomVerticalFlip(0.0), *jitter(0.8, 0.8, 0.8, 0.2), T.RandomApply([Blur()], 0.5))
-    ),
-    "WXinlong/DenseCL": lambda: twice(
-        chain(
-            T.RandomResizedCrop(224, scale=(0.2, 1.0)),
-            *jitter(0.4, 0.4, 0.4, 0.4),
-            T.RandomApply([Blur()], 0.5),
-            T.RandomHorizontalFlip(),
-        )
-    ),
-    "PatrickHua/SimSiam": lambda: twice(
-        chain(*crop(224, 0.2), *jitter(0.4, 0.4, 0.4, 0.1), T.RandomApply([T.GaussianBlur(23, (0.1, 2.0))], 0.5))
-    ),
-    "htdt/self-supervised: W-MSE": lambda: twice(
-        chain(T.RandomApply([T.ColorJitter(0.4, 0.4, 0.4, 0.1)], 0.8), T.RandomGrayscale(0.1), *crop(224, 0.2))
-    ),
-    "google-research/AugMix": lambda: AugMixed(),
-}
-for _name, _make in VIEWS.items():
-    PIPELINES[_name] = lambda photos, make=_make: folder(make())(photos)
 
 
 class Dinov2:
@@ -228,15 +147,11 @@ def pairs(photos: Photos) -> Iterable[Any]:
     """The repository's own dataset, which calls one chain twice."""
     view = chain(*crop(64, 0.08), *jitter(0.4, 0.4, 0.4, 0.1))
 
-    class Pairs(Own):
-        def __getitem__(self, index: int) -> Any:
-            image = self.transform(index)
-            return view(image), view(image), index
+    def sample(index: int) -> Any:
+        image = opened(photos.files[index])
+        return view(image), view(image), index
 
-    return DataLoader(Pairs(photos.files, lambda index: Image.open(photos.files[index]).convert("RGB")), 16)
-
-
-PIPELINES["lucidrains/byol-pytorch: examples"] = own(T.Compose([T.Resize(256), T.CenterCrop(256), T.ToTensor()]))
+    return loader(len(photos.files), sample)
 
 
 @pipeline("facebookresearch/PIRL: jigsaw")
@@ -246,27 +161,131 @@ def pirl(photos: Photos) -> Iterable[Any]:
     base = T.Compose(crop(255, 0.6))
     patch = chain(T.RandomCrop(64), T.ColorJitter(0.4, 0.4, 0.4, 0.4))
 
-    class Jigsaw(Own):
-        def __getitem__(self, index: int) -> Any:
-            image = Image.open(self.files[index]).convert("RGB")
-            big = base(image)
-            corners = [(x, y) for y in (0, 85, 170) for x in (0, 85, 170)]
-            patches = [patch(big.crop((x, y, x + 85, y + 85))) for x, y in corners]
-            random.shuffle(patches)
-            return {"original": whole(image), "patches": torch.stack(patches), "index": index}
+    def sample(index: int) -> Any:
+        image = opened(photos.files[index])
+        big = base(image)
+        corners = [(x, y) for y in (0, 85, 170) for x in (0, 85, 170)]
+        patches = [patch(big.crop((x, y, x + 85, y + 85))) for x, y in corners]
+        random.shuffle(patches)
+        return {"original": whole(image), "patches": torch.stack(patches), "index": index}
 
-    return DataLoader(Jigsaw(photos.files, None), 8)
+    return loader(len(photos.files), sample, 8)
 
 
-@pipeline("gidariss/FeatureLearningRotNet")
-def rotnet(photos: Photos) -> Iterable[Any]:
+@of_file("gidariss/FeatureLearningRotNet", 8)
+def rotnet(name: str) -> Any:
     """Four turns of an array, each made a tensor."""
-    view, last = T.Compose(crop(224, 0.08)), T.Compose(tensor())
+    image = np.asarray(_ROTNET(opened(name)))
+    turns = [np.rot90(image, number).copy() for number in range(4)]
+    return torch.stack([_TENSOR(one) for one in turns]), torch.arange(4)
 
-    class Turned(Own):
-        def __getitem__(self, index: int) -> Any:
-            image = np.asarray(view(Image.open(self.files[index]).convert("RGB")))
-            turns = [np.rot90(image, number).copy() for number in range(4)]
-            return torch.stack([last(one) for one in turns]), torch.arange(4)
 
-    return DataLoader(Turned(photos.files, None), 8)
+_ROTNET, _TENSOR = T.Compose(crop(224, 0.08)), T.Compose(tensor())
+
+
+chains(
+    folder,
+    {
+        "facebookresearch/moco: v1": lambda: twice(
+            chain(
+                T.RandomResizedCrop(224, (0.2, 1.0)),
+                T.RandomGrayscale(0.2),
+                T.ColorJitter(0.4, 0.4, 0.4, 0.4),
+                T.RandomHorizontalFlip(),
+            )
+        ),
+        "facebookresearch/moco: v2": lambda: twice(moco()),
+        "facebookresearch/moco-v3": lambda: Views(
+            chain(
+                T.RandomResizedCrop(224, (0.08, 1.0)),
+                *jitter(0.4, 0.4, 0.2, 0.1),
+                T.RandomApply([Blur()], 1.0),
+                T.RandomHorizontalFlip(),
+            ),
+            chain(
+                T.RandomResizedCrop(224, (0.08, 1.0)),
+                *jitter(0.4, 0.4, 0.2, 0.1),
+                T.RandomApply([Blur()], 0.1),
+                T.RandomApply([Solarize(1.0)], 0.2),
+                T.RandomHorizontalFlip(),
+            ),
+        ),
+        "facebookresearch/simsiam": lambda: twice(moco()),
+        "facebookresearch/dino": lambda: Views(
+            bicubic(224, 0.4, 1.0, NumpyBlur(1.0)),
+            bicubic(224, 0.4, 1.0, NumpyBlur(0.1), Solarize(0.2)),
+            *[bicubic(96, 0.05, 0.4, NumpyBlur(0.5))] * 6,
+        ),
+        "facebookresearch/dinov2": Dinov2,
+        "facebookresearch/barlowtwins": lambda: Views(
+            bicubic(224, 0.08, 1.0, NumpyBlur(1.0), Solarize(0.0)),
+            bicubic(224, 0.08, 1.0, NumpyBlur(0.1), Solarize(0.2)),
+        ),
+        "facebookresearch/vicreg": lambda: Views(
+            bicubic(224, 0.08, 1.0, NumpyBlur(1.0, True), Solarize(0.0)),
+            bicubic(224, 0.08, 1.0, NumpyBlur(0.1, True), Solarize(0.2)),
+        ),
+        "facebookresearch/msn": lambda: Views(
+            bicubic(224, 0.3, 1.0, NumpyBlur(0.5)), *[bicubic(96, 0.05, 0.3, NumpyBlur(0.5))] * 4
+        ),
+        "bytedance/ibot": lambda: Views(
+            *[bicubic(224, 0.25, 1.0, NumpyBlur(1.0))] * 2, *[bicubic(96, 0.05, 0.25, NumpyBlur(0.5))] * 4
+        ),
+        "sthalles/SimCLR": lambda: twice(
+            T.Compose(
+                [
+                    T.RandomResizedCrop(96),
+                    T.RandomHorizontalFlip(),
+                    *jitter(0.8, 0.8, 0.8, 0.2),
+                    T.GaussianBlur(9),
+                    T.ToTensor(),
+                ]
+            )
+        ),
+        "sthalles/PyTorch-BYOL": lambda: twice(
+            T.Compose([*crop(96, 0.08), *jitter(0.8, 0.8, 0.8, 0.2), T.GaussianBlur(9), T.ToTensor()])
+        ),
+        "Lightning-AI/bolts SimCLR": lambda: Views(
+            *[
+                T.Compose(
+                    [
+                        *crop(224, 0.08),
+                        *jitter(0.8, 0.8, 0.8, 0.2),
+                        T.RandomApply([T.GaussianBlur(23)], 0.5),
+                        T.ToTensor(),
+                    ]
+                )
+            ]
+            * 2,
+            T.Compose([*crop(224, 0.08), T.ToTensor()]),
+        ),
+        "vturrisi/solo-learn: BYOL": lambda: Views(
+            bicubic(224, 0.08, 1.0, T.RandomApply([Blur()], 1.0)),
+            bicubic(224, 0.08, 1.0, T.RandomApply([Blur()], 0.1), Solarize(0.2)),
+        ),
+        "lightly-ai/lightly: SimCLR": lambda: twice(
+            chain(
+                *crop(224, 0.08), T.RandomVerticalFlip(0.0), *jitter(0.8, 0.8, 0.8, 0.2), T.RandomApply([Blur()], 0.5)
+            )
+        ),
+        "WXinlong/DenseCL": lambda: twice(
+            chain(
+                T.RandomResizedCrop(224, scale=(0.2, 1.0)),
+                *jitter(0.4, 0.4, 0.4, 0.4),
+                T.RandomApply([Blur()], 0.5),
+                T.RandomHorizontalFlip(),
+            )
+        ),
+        "PatrickHua/SimSiam": lambda: twice(
+            chain(*crop(224, 0.2), *jitter(0.4, 0.4, 0.4, 0.1), T.RandomApply([T.GaussianBlur(23, (0.1, 2.0))], 0.5))
+        ),
+        "htdt/self-supervised: W-MSE": lambda: twice(
+            chain(T.RandomApply([T.ColorJitter(0.4, 0.4, 0.4, 0.1)], 0.8), T.RandomGrayscale(0.1), *crop(224, 0.2))
+        ),
+        "google-research/AugMix": AugMixed,
+    },
+)
+chains(
+    own,
+    {"lucidrains/byol-pytorch: examples": lambda: T.Compose([T.Resize(256), T.CenterCrop(256), T.ToTensor()])},
+)

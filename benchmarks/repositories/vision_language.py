@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _pipelines import BICUBIC, PIPELINES, Photos, T, own, pipeline, tensor
-from generation import add, rows
+from _pipelines import BICUBIC, Make, Photos, T, by_file, chains, of_file, opened, own, pipeline, tensor
 from PIL import Image
 from torch.utils.data import DataLoader, IterableDataset
 from torchvision_here import module
 
 CLIP_MEAN, CLIP_STD = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]
-
-OWN: dict[str, Any] = {
-    "KaiyangZhou/CoOp: training": lambda: _training(0.08),
-    "gaopengcuhk/Tip-Adapter: training": lambda: _training(0.5),
-    "salesforce/LAVIS: evaluation": lambda: T.Compose([T.Resize((384, 384), BICUBIC), *tensor(CLIP_MEAN, CLIP_STD)]),
-    "Vision-CAIR/MiniGPT-4: training": lambda: T.Compose(
-        [T.RandomResizedCrop(224, scale=(0.5, 1.0), interpolation=BICUBIC), *tensor(CLIP_MEAN, CLIP_STD)]
-    ),
-}
 
 
 def _training(least: float) -> Any:
@@ -33,56 +23,67 @@ def _training(least: float) -> Any:
     return T.Compose([crop, T.RandomHorizontalFlip(), *tensor(CLIP_MEAN, CLIP_STD)])
 
 
-for _name, _make in OWN.items():
-    PIPELINES[_name] = lambda photos, make=_make: own(make())(photos)
-
-
-def processor(kind: str, **options: Any) -> Callable[[Photos], Iterable[Any]]:
-    """A data set whose samples are a Hugging Face processor's of one image."""
-
-    def made(photos: Photos) -> Iterable[Any]:
-        process = getattr(module("transformers"), kind)(**options)
-
-        def sample(name: str) -> Any:
-            return process(Image.open(name).convert("RGB"), return_tensors="pt")["pixel_values"][0]
-
-        return rows(sample)(photos)
-
-    return made
-
-
-PIPELINES["huggingface/transformers CLIP: processor"] = processor("CLIPImageProcessor")
-PIPELINES["huggingface/transformers ViT: processor"] = processor("ViTImageProcessor")
-PIPELINES["huggingface/transformers SigLIP: processor"] = processor(
-    "SiglipImageProcessor", size={"height": 384, "width": 384}
+chains(
+    own,
+    {
+        "KaiyangZhou/CoOp: training": lambda: _training(0.08),
+        "gaopengcuhk/Tip-Adapter: training": lambda: _training(0.5),
+        "salesforce/LAVIS: evaluation": lambda: T.Compose(
+            [T.Resize((384, 384), BICUBIC), *tensor(CLIP_MEAN, CLIP_STD)]
+        ),
+        "Vision-CAIR/MiniGPT-4: training": lambda: T.Compose(
+            [T.RandomResizedCrop(224, scale=(0.5, 1.0), interpolation=BICUBIC), *tensor(CLIP_MEAN, CLIP_STD)]
+        ),
+    },
 )
-PIPELINES["huggingface/transformers ViT: PIL processor"] = processor("ViTImageProcessorPil")
+
+
+def hf() -> Any:
+    return module("transformers")
+
+
+def processor(process: Any) -> Make:
+    """A Hugging Face processor of one image as the repository's own dataset."""
+    return by_file(lambda name: process(opened(name), return_tensors="pt")["pixel_values"][0])
+
+
+chains(
+    processor,
+    {
+        "huggingface/transformers CLIP: processor": lambda: hf().CLIPImageProcessor(),
+        "huggingface/transformers ViT: processor": lambda: hf().ViTImageProcessor(),
+        "huggingface/transformers SigLIP: processor": lambda: hf().SiglipImageProcessor(
+            size={"height": 384, "width": 384}
+        ),
+        "huggingface/transformers ViT: PIL processor": lambda: hf().ViTImageProcessorPil(),
+    },
+)
 
 
 @pipeline("huggingface/transformers ViT: processor that collates")
 def collated(photos: Photos) -> Iterable[Any]:
     """Images that a processor makes a batch of."""
-    process = module("transformers").ViTImageProcessor()
+    process = hf().ViTImageProcessor()
     dataset = [Path(name) for name in photos.files]
 
     def collate(names: list[Path]) -> Any:
-        return dict(process([Image.open(name).convert("RGB") for name in names], return_tensors="pt"))
+        return dict(process([opened(name) for name in names], return_tensors="pt"))
 
-    return DataLoader(dataset, 16, collate_fn=collate)  # type: ignore[arg-type]
+    return DataLoader(dataset, 16, collate_fn=collate)
 
 
 @pipeline("haotian-liu/LLaVA: squares")
 def llava(photos: Photos) -> Iterable[Any]:
     """An image on a square of the mean colour, then CLIP's processor."""
     options = {"size": {"shortest_edge": 336}, "crop_size": {"height": 336, "width": 336}}
-    process = module("transformers").CLIPImageProcessorPil(**options)
+    process = hf().CLIPImageProcessorPil(**options)
     colour = tuple(int(value * 255) for value in process.image_mean)
 
     def sample(name: str) -> Any:
-        image = _on_square(Image.open(name).convert("RGB"), colour)
+        image = _on_square(opened(name), colour)
         return process.preprocess(image, return_tensors="pt")["pixel_values"][0]
 
-    return rows(sample, 8)(photos)
+    return by_file(sample, 8)(photos)
 
 
 def _on_square(image: Any, colour: Any) -> Any:
@@ -113,16 +114,16 @@ def open_flamingo(photos: Photos) -> Iterable[Any]:
         def __iter__(self) -> Any:
             for start in range(0, len(texts), 4):
                 files = map(io.BytesIO, map(base64.b64decode, texts[start : start + 4]))
-                images = [Image.open(file).convert("RGB") for file in files]
+                images = [opened(file) for file in files]
                 yield flip(torch.cat([chain(image).unsqueeze(0) for image in images], dim=0))
 
     return DataLoader(Documents(), batch_size=None)
 
 
-@add("huggingface/diffusers instruct_pix2pix")
+@of_file("huggingface/diffusers instruct_pix2pix")
 def instruct_pix2pix(name: str) -> Any:
     """An array that is resized by Pillow, then cut and flipped as a tensor."""
-    image = np.array(Image.open(name).convert("RGB").resize((256, 256))).transpose(2, 0, 1)
+    image = np.array(opened(name).resize((256, 256))).transpose(2, 0, 1)
     return _PAIRED(2 * (torch.tensor(image) / 255) - 1)
 
 

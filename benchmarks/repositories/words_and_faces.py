@@ -12,10 +12,8 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from _pipelines import BICUBIC, HALF, Photos, T, pipeline, tensor
-from generation import Rows
+from _pipelines import BICUBIC, HALF, Photos, T, loader, opened, pipeline, tensor
 from PIL import Image
-from torch.utils.data import DataLoader
 from torchvision_here import module
 
 
@@ -24,7 +22,7 @@ def small(photos: Photos, change: Callable[[Any], Any]) -> list[bytes]:
     found = []
     for name in photos.files:
         file = io.BytesIO()
-        change(Image.open(name).convert("RGB")).save(file, "JPEG", quality=92)
+        change(opened(name)).save(file, "JPEG", quality=92)
         found.append(file.getvalue())
     return found
 
@@ -53,8 +51,7 @@ def deep_text(photos: Photos) -> Iterable[Any]:
         images, labels = zip(*samples, strict=True)
         return torch.cat([padded(image).unsqueeze(0) for image in images], 0), labels
 
-    dataset = Rows(len(table), lambda index: (Image.open(io.BytesIO(table[index])).convert("RGB"), str(index)))
-    return DataLoader(dataset, 16, collate_fn=collate)
+    return loader(len(table), lambda index: (opened(io.BytesIO(table[index])), str(index)), 16, collate_fn=collate)
 
 
 _TO_TENSOR = T.ToTensor()
@@ -71,8 +68,12 @@ def crnn(photos: Photos) -> Iterable[Any]:
         resized = [_TO_TENSOR(image.resize((width, 32), Image.BILINEAR)).sub_(0.5).div_(0.5) for image in images]
         return torch.cat([one.unsqueeze(0) for one in resized], 0), labels
 
-    dataset = Rows(len(table), lambda index: (Image.open(io.BytesIO(table[index])).convert("L"), str(index)))
-    return DataLoader(dataset, 16, collate_fn=collate)
+    return loader(
+        len(table),
+        lambda index: (Image.open(io.BytesIO(table[index])).convert("L"), str(index)),
+        16,
+        collate_fn=collate,
+    )
 
 
 @pipeline("baudm/parseq")
@@ -81,8 +82,7 @@ def parseq(photos: Photos) -> Iterable[Any]:
     table = words(photos)
     policy = module("timm.data").rand_augment_transform("rand-m5-n3-inc1", {"translate_const": 10})
     chain = T.Compose([policy, T.Resize((32, 128), BICUBIC), T.ToTensor(), T.Normalize(0.5, 0.5)])
-    dataset = Rows(len(table), lambda index: (chain(Image.open(io.BytesIO(table[index])).convert("RGB")), index))
-    return DataLoader(dataset, 16)
+    return loader(len(table), lambda index: (chain(opened(io.BytesIO(table[index]))), index), 16)
 
 
 @pipeline("deepinsight/insightface: arcface_torch")
@@ -95,7 +95,7 @@ def arcface(photos: Photos) -> Iterable[Any]:
         image = cv2.cvtColor(cv2.imdecode(np.frombuffer(table[index], np.uint8), 1), cv2.COLOR_BGR2RGB)
         return chain(image), torch.tensor(index, dtype=torch.long)
 
-    return DataLoader(Rows(len(table), sample), 32)
+    return loader(len(table), sample, 32)
 
 
 @pipeline("timesler/facenet-pytorch")
@@ -103,8 +103,7 @@ def facenet(photos: Photos) -> Iterable[Any]:
     """An image made an array of floats, which makes a tensor without division."""
     table = small(photos, lambda image: image.resize((160, 160)))
     chain = T.Compose([np.float32, T.ToTensor(), lambda pixels: (pixels - 127.5) / 128.0])
-    dataset = Rows(len(table), lambda index: (chain(Image.open(io.BytesIO(table[index])).convert("RGB")), index))
-    return DataLoader(dataset, 32)
+    return loader(len(table), lambda index: (chain(opened(io.BytesIO(table[index]))), index), 32)
 
 
 @pipeline("damo-cv/TransReID: training")
@@ -130,9 +129,9 @@ def transreid(photos: Photos) -> Iterable[Any]:
         return torch.stack(images, dim=0), torch.tensor(people), names
 
     def sample(index: int) -> Any:
-        return chain(Image.open(folder / f"{index}.jpg").convert("RGB")), index, f"{index}.jpg"
+        return chain(opened(folder / f"{index}.jpg")), index, f"{index}.jpg"
 
-    return DataLoader(Rows(len(photos.files), sample), 16, collate_fn=collate)
+    return loader(len(photos.files), sample, 16, collate_fn=collate)
 
 
 @pipeline("yunjey/stargan: CelebA")
@@ -144,4 +143,4 @@ def celeba(photos: Photos) -> Iterable[Any]:
     def sample(index: int) -> Any:
         return chain(Image.open(io.BytesIO(table[index]))), torch.FloatTensor([True, False, True])
 
-    return DataLoader(Rows(len(table), sample), 16)
+    return loader(len(table), sample, 16)
