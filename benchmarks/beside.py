@@ -25,7 +25,6 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,6 +32,8 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from served import Served, serve
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 SAMPLES = 250  # the number of samples in a task of single samples
@@ -80,58 +81,36 @@ def _processor_s() -> float:
     return time.process_time() + times.children_user + times.children_system
 
 
-def serve(photos: str) -> None:
-    """Reads names of tasks from standard input, and runs them."""
+def serve_tasks(photos: str) -> None:
+    """Runs the tasks that the benchmark asks for."""
     import torch
 
     torch.set_num_threads(1)
     rows = _rows(photos)
-    print(json.dumps({name: count for name, (count, _) in rows.items()}), flush=True)
-    for line in sys.stdin:
-        what, name = json.loads(line)
+
+    def answer(what: str, name: str) -> Any:
         made = rows[name][1]
         torch.manual_seed(0)
         if what == "bytes":
             digest = hashlib.sha256()
             for images, _ in made():
                 digest.update(images.numpy().tobytes())
-            answer: Any = digest.hexdigest()
-        else:
-            start = _processor_s()
-            for _ in made():
-                pass
-            answer = _processor_s() - start
-        print(json.dumps(answer), flush=True)
+            return digest.hexdigest()
+        start = _processor_s()
+        for _ in made():
+            pass
+        return _processor_s() - start
+
+    serve({name: count for name, (count, _) in rows.items()}, answer)
 
 
 # -- both
 
 
-class Side:
-    """A process that runs one checkout."""
-
-    def __init__(self, checkout: Path, photos: Path) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
-        command = [sys.executable, __file__, "--serve", str(checkout), str(photos.resolve())]
-        self._process: Any = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.rows: dict[str, int] = self._answer()
-
-    def ask(self, what: str, name: str) -> Any:
-        self._process.stdin.write(json.dumps([what, name]) + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def end(self) -> None:
-        self._process.stdin.close()
-        self._process.wait()
-
-    def _answer(self) -> Any:
-        line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit("a checkout's process has ended; its message is above")
-        return json.loads(line)
+def side(checkout: Path, photos: Path) -> Served:
+    """Starts a process that runs one checkout; it offers the tasks' numbers of images."""
+    environment = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
+    return Served([sys.executable, __file__, "--serve", str(checkout), str(photos.resolve())], environment)
 
 
 @dataclass
@@ -146,16 +125,16 @@ class Found:
 
 def measure(options: argparse.Namespace, found: dict[str, Found]) -> None:
     """Adds the times of one pair of processes, which take turns in random order."""
-    sides = [Side(options.new, options.photos), Side(options.old, options.photos)]
-    for name, count in sides[0].rows.items():
+    sides = [side(options.new, options.photos), side(options.old, options.photos)]
+    for name, count in sides[0].offers.items():
         if options.only not in name:
             continue
         row = found.setdefault(name, Found())
         row.equal &= sides[0].ask("bytes", name) == sides[1].ask("bytes", name)  # which also warms both up
         taken: list[list[float]] = [[], []]
         for _ in range(options.rounds):
-            for side in random.sample((0, 1), 2):
-                taken[side].append(sides[side].ask("time", name))
+            for which in random.sample((0, 1), 2):
+                taken[which].append(sides[which].ask("time", name))
         row.new_us.append(statistics.median(taken[0]) / count * 1e6)
         row.old_us.append(statistics.median(taken[1]) / count * 1e6)
         row.ratios += [new / old for new, old in zip(*taken, strict=True)]
@@ -175,27 +154,26 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(str(options.photos))
+        serve_tasks(str(options.photos))
         return
-    from rich.console import Console
-    from rich.table import Table
+    from fastpipe.reporting.tables import ReportTable
 
     found: dict[str, Found] = {}
     for _ in range(options.processes):
         measure(options, found)
-    table = Table("", "old, µs", "new, µs", "ratio", "quartiles", "equal")
-    table.columns[0].no_wrap = True
+    columns = ["old, µs", "new, µs", "ratio", "quartiles", "equal"]
+    table = ReportTable(["", *columns], columns)
     for name, row in found.items():
         low, ratio, high = statistics.quantiles(row.ratios) if len(row.ratios) > 1 else row.ratios * 3
         table.add_row(
-            name.replace("[", r"\["),
-            f"{statistics.median(row.old_us):,.0f}",
-            f"{statistics.median(row.new_us):,.0f}",
+            name,
+            statistics.median(row.old_us),
+            statistics.median(row.new_us),
             f"{ratio:.3f}",
             f"{low:.2f}–{high:.2f}",
             "yes" if row.equal else "NO",
         )
-    Console().print(table)
+    print(table)
     if options.json:
         tasks = [{"task": name, **asdict(row)} for name, row in found.items()]
         options.json.write_text(json.dumps({"schema": "fastpipe-beside/2", "tasks": tasks}, indent=1))

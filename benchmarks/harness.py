@@ -40,7 +40,7 @@ from torchvision_here import torchvision as torchvision
 
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.tables import ReportTable
-from fastpipe.tools.timing import Timing, take_turns
+from fastpipe.tools.timing import Timing, take_turns, times_as_fast
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 PACKAGES = ("torch-fastpipe", "torch", "torchvision", "pillow", "opencv-python-headless", "albumentations", "timm")
@@ -131,8 +131,7 @@ class Benchmark:
 
     def times(self, name: str, contender: str, than: str) -> float:
         """The speed of a contender as a multiple of another one's, in one row."""
-        ours, theirs = (self.timings[name][who].rounds_us for who in (contender, than))
-        return statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+        return times_as_fast(self.timings[name][contender], self.timings[name][than])
 
     def means(self) -> dict[str, dict[str, float]]:
         """Geometric means of the last contender's speed-up over groups of rows with the same name before a colon.

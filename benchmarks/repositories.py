@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
-import subprocess
+import importlib
 import sys
 import time
 import warnings
@@ -24,6 +23,7 @@ from typing import Any
 
 from harness import Benchmark, command_line, spread, torchvision
 from recipe_conformance import flat, seed_all, states
+from served import Served, serve
 
 from fastpipe.progress_bar import SlowBar
 from fastpipe.tools.timing import take_turns
@@ -39,11 +39,12 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve(options.photos, options.files)
+        serve_epochs(options.photos, options.files)
         return
     bench = Benchmark(options, "repositories")
-    served = {way: Served(way, options) for way in WAYS}
-    names = served["plain"].names
+    own = [__file__, str(options.photos), "--files", str(options.files), "--serve"]
+    served = {way: Served([sys.executable, *prefix, *own]) for way, prefix in WAYS.items()}
+    names = served["plain"].offers
     for name in filter(bench.wants, names):
         digests = [one.ask("digest", name, 0) for one in served.values()]
         failed = [digest for digest in digests if isinstance(digest, str)]
@@ -60,59 +61,36 @@ def main() -> None:
     bench.finish()
 
 
-class Served:
-    """A process that makes epochs with or without fastpipe.
+def serve_epochs(root: Path, files: int) -> None:
+    """Makes the epochs that the benchmark asks for: their digests, or their microseconds an image.
 
-    Attributes:
-        names: the names of the pipelines.
+    The answer is a text if it fails.
     """
-
-    def __init__(self, way: str, options: argparse.Namespace) -> None:
-        command = [sys.executable, *WAYS[way], __file__, str(options.photos), "--files", str(options.files), "--serve"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.names: list[str] = self._answer()
-
-    def ask(self, what: str, name: str, seed: int) -> Any:
-        """Asks for an epoch's digest, or for its time in microseconds an image; returns a text if it failed."""
-        assert self._process.stdin
-        self._process.stdin.write(json.dumps([what, name, seed]) + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> Any:
-        assert self._process.stdout
-        return json.loads(self._process.stdout.readline())
-
-
-def serve(root: Path, files: int) -> None:
-    """Makes the epochs requested on standard input."""
     import torch
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    sys.path[:0] = [str(Path(__file__).parent / folder) for folder in ("repositories", "untouched")]
-    import classification  # noqa: F401
-    import dense  # noqa: F401
-    import generation  # noqa: F401
-    import self_supervised  # noqa: F401
-    import vision_language  # noqa: F401
-    import words_and_faces  # noqa: F401
+    own = Path(__file__).parent
+    sys.path[:0] = [str(own / folder) for folder in ("repositories", "untouched")]
+    for path in sorted((own / "repositories").glob("[!_]*.py")):
+        importlib.import_module(path.stem)
     from _pipelines import PIPELINES, Photos
 
     samples = torchvision.datasets.ImageFolder(str(root)).samples
     photos = Photos(root, [samples[place][0] for place in spread(len(samples), files)])
-    print(json.dumps(list(PIPELINES)), flush=True)
     made: dict[str, Any] = {}
-    for line in sys.stdin:
-        what, name, seed = json.loads(line)
+
+    def answer(what: str, name: str, seed: int) -> Any:
         try:
             if name not in made:
-                made = {name: PIPELINES[name](photos)}
+                made.clear()
+                made[name] = PIPELINES[name](photos)
             seed_all(seed)
-            found = digest_of(made[name]) if what == "digest" else seconds_of(made[name]) / files * 1e6
-            print(json.dumps(found), flush=True)
-        except Exception as error:
-            print(json.dumps(f"{type(error).__name__}: {error}"), flush=True)
+            return digest_of(made[name]) if what == "digest" else seconds_of(made[name]) / files * 1e6
+        except Exception as error:  # a pipeline's library may raise anything; the others go on
+            return f"{type(error).__name__}: {error}"
+
+    serve(list(PIPELINES), answer)
 
 
 def digest_of(epoch: Iterable[Any]) -> list[int]:

@@ -1,5 +1,6 @@
 """torchvision's reference for detection: CocoDetection, v2, SSD's recipe."""
 
+import contextlib
 import json
 import random
 import tempfile
@@ -29,6 +30,15 @@ def annotations_of(files):
     return {"images": images, "annotations": found, "categories": [{"id": n, "name": str(n)} for n in range(91)]}
 
 
+@contextlib.contextmanager
+def file_of(annotations):
+    """A temporary file of annotations, as `CocoDetection` takes it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "annotations.json"
+        path.write_text(json.dumps(annotations))
+        yield str(path)
+
+
 def collate_fn(batch):
     """Lists of images and targets."""
     return tuple(zip(*batch, strict=True))
@@ -54,9 +64,7 @@ def boxes_within(found, size):
 def main():
     """Runs an epoch."""
     args = arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "annotations.json"
-        path.write_text(json.dumps(annotations_of(photos_in(args.photos))))
+    with file_of(annotations_of(photos_in(args.photos))) as path:
         transforms = v2.Compose(
             [
                 v2.ToImage(),
@@ -71,7 +79,7 @@ def main():
                 v2.ToPureTensor(),
             ]
         )
-        dataset = datasets.CocoDetection(args.photos, str(path), transforms=transforms)
+        dataset = datasets.CocoDetection(args.photos, path, transforms=transforms)
         dataset = datasets.wrap_dataset_for_transforms_v2(dataset, target_keys=["boxes", "labels", "image_id"])
         loader = DataLoader(dataset, 16, shuffle=True, num_workers=args.workers, collate_fn=collate_fn)
         measured(lambda: loader)

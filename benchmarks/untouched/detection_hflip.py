@@ -1,12 +1,8 @@
 """torchvision's reference for detection with ``--data-augmentation hflip``: its own transforms, masks from polygons."""
 
-import json
-import tempfile
-from pathlib import Path
-
 import torch
 from _measured import Compose, arguments, measured, photos_in
-from coco_ssd import CocoDetection, annotations_of, collate_fn
+from coco_ssd import CocoDetection, annotations_of, collate_fn, file_of
 from pycocotools import mask as coco_mask
 from torch import nn
 from torch.utils.data import DataLoader
@@ -95,13 +91,11 @@ def with_polygons(annotations):
 def main():
     """Runs an epoch."""
     args = arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "annotations.json"
-        path.write_text(json.dumps(with_polygons(annotations_of(photos_in(args.photos)))))
+    with file_of(with_polygons(annotations_of(photos_in(args.photos)))) as path:
         recipe = Compose(
             [ConvertCocoPolysToMask(), RandomHorizontalFlip(p=0.5), PILToTensor(), ToDtype(torch.float, scale=True)]
         )
-        dataset = Found(args.photos, str(path), recipe)
+        dataset = Found(args.photos, path, recipe)
         loader = DataLoader(dataset, 2, shuffle=True, num_workers=args.workers, collate_fn=collate_fn)
         measured(lambda: loader)
 

@@ -1,12 +1,8 @@
 """torchvision's reference for detection with ``--data-augmentation hflip --use-v2``: masks from polygons."""
 
-import json
-import tempfile
-from pathlib import Path
-
 import torch
 from _measured import arguments, measured, photos_in
-from coco_ssd import annotations_of, collate_fn
+from coco_ssd import annotations_of, collate_fn, file_of
 from detection_hflip import with_polygons
 from torch.utils.data import DataLoader
 from torchvision import datasets, tv_tensors
@@ -16,9 +12,7 @@ from torchvision.transforms import v2
 def main():
     """Runs an epoch."""
     args = arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "annotations.json"
-        path.write_text(json.dumps(with_polygons(annotations_of(photos_in(args.photos)))))
+    with file_of(with_polygons(annotations_of(photos_in(args.photos)))) as path:
         transforms = v2.Compose(
             [
                 v2.ToImage(),
@@ -29,7 +23,7 @@ def main():
                 v2.ToPureTensor(),
             ]
         )
-        dataset = datasets.CocoDetection(args.photos, str(path), transforms=transforms)
+        dataset = datasets.CocoDetection(args.photos, path, transforms=transforms)
         keys = ["boxes", "labels", "image_id", "masks"]
         dataset = datasets.wrap_dataset_for_transforms_v2(dataset, target_keys=keys)
         loader = DataLoader(dataset, 2, shuffle=True, num_workers=args.workers, collate_fn=collate_fn)

@@ -1,12 +1,8 @@
 """torchvision's reference for detection with ``--data-augmentation multiscale --use-v2``: its preset's transforms."""
 
-import json
-import tempfile
-from pathlib import Path
-
 import torch
 from _measured import arguments, measured, photos_in
-from coco_ssd import annotations_of, collate_fn
+from coco_ssd import annotations_of, collate_fn, file_of
 from torch.utils.data import DataLoader
 from torchvision import datasets, tv_tensors
 from torchvision.transforms import v2
@@ -35,10 +31,8 @@ class DetectionPresetTrain:
 def main():
     """Runs an epoch."""
     args = arguments()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "annotations.json"
-        path.write_text(json.dumps(annotations_of(photos_in(args.photos))))
-        dataset = datasets.CocoDetection(args.photos, str(path), transforms=DetectionPresetTrain())
+    with file_of(annotations_of(photos_in(args.photos))) as path:
+        dataset = datasets.CocoDetection(args.photos, path, transforms=DetectionPresetTrain())
         dataset = datasets.wrap_dataset_for_transforms_v2(dataset, target_keys=["boxes", "labels", "image_id"])
         loader = DataLoader(dataset, 2, shuffle=True, num_workers=args.workers, collate_fn=collate_fn)
         measured(lambda: loader)

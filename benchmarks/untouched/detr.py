@@ -1,13 +1,10 @@
 """DETR's dataset and its own transforms, which call torchvision's functions on images and boxes."""
 
-import json
 import random
-import tempfile
-from pathlib import Path
 
 import torch
 from _measured import Compose, arguments, measured, photos_in
-from coco_ssd import CocoDetection, annotations_of, boxes_within, collate_fn
+from coco_ssd import CocoDetection, annotations_of, boxes_within, collate_fn, file_of
 from torch.utils.data import DataLoader
 from torchvision import transforms
 from torchvision.transforms import functional as F
@@ -115,10 +112,8 @@ def main():
     scales = [480, 512, 544, 576, 608, 640, 672, 704, 736, 768, 800]
     small = Compose([RandomResize([400, 500, 600]), RandomSizeCrop(200, 600), RandomResize(scales, max_size=1333)])
     select = RandomSelect(RandomResize(scales, max_size=1333), small)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "annotations.json"
-        path.write_text(json.dumps(annotations_of(photos_in(args.photos))))
-        dataset = Boxes(args.photos, str(path), Compose([RandomHorizontalFlip(), select, ToTensor(), Normalize()]))
+    with file_of(annotations_of(photos_in(args.photos))) as path:
+        dataset = Boxes(args.photos, path, Compose([RandomHorizontalFlip(), select, ToTensor(), Normalize()]))
         loader = DataLoader(dataset, 4, shuffle=True, num_workers=args.workers, collate_fn=collate_fn)
         measured(lambda: loader)
 

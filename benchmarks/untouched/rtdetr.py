@@ -1,13 +1,9 @@
 """RT-DETR's dataset, which calls v2 transforms one by one on an image, a target and the dataset."""
 
-import json
-import tempfile
-from pathlib import Path
-
 import PIL.Image
 import torch
 from _measured import arguments, measured, photos_in
-from coco_ssd import CocoDetection, annotations_of, boxes_within, collate_fn
+from coco_ssd import CocoDetection, annotations_of, boxes_within, collate_fn, file_of
 from torch.utils.data import DataLoader
 from torchvision import ops, tv_tensors
 from torchvision.transforms import v2
@@ -98,11 +94,9 @@ def main():
         ConvertPILImage(),
         ConvertBoxes(),
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "annotations.json"
-        path.write_text(json.dumps(annotations_of(photos_in(args.photos))))
+    with file_of(annotations_of(photos_in(args.photos))) as path:
         until = ("RandomPhotometricDistort", "RandomZoomOut", "RandomIoUCrop")
-        dataset = Boxes(args.photos, str(path), Compose(recipe, epoch=71, until=until))
+        dataset = Boxes(args.photos, path, Compose(recipe, epoch=71, until=until))
         loader = DataLoader(dataset, 4, shuffle=True, num_workers=args.workers, collate_fn=collate_fn, drop_last=True)
         measured(lambda: loader)
 

@@ -48,6 +48,11 @@ def noise_us(one: Timing, other: Timing) -> float:
     return max(min(one.median_us, other.median_us) * _SAME, one.spread_us + other.spread_us)
 
 
+def times_as_fast(one: Timing, than: Timing) -> float:
+    """The speed of one contender as a multiple of another one's: the median of the rounds' ratios."""
+    return statistics.median(b / a for a, b in zip(one.rounds_us, than.rounds_us, strict=True))
+
+
 def take_turns(
     passes: Mapping[_Key, Callable[[int], float]],
     rounds: int,
