@@ -19,17 +19,15 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))  # for torchvision_here
 
 import cv2
 import rich.box
@@ -42,9 +40,11 @@ from fastpipe import transforms as T
 from fastpipe.cli.app import app
 from fastpipe.config import MachineConfig
 from fastpipe.errors import DatasetError, FastpipeError
-from fastpipe.reporting.output import make_console
+from fastpipe.reporting.output import make_console, pluralize
 from fastpipe.tools.bench.measure import default_workers
 from fastpipe.tools.bench.samples import MIXES, make_folder, sample_folder
+from fastpipe.tools.import_torchvision import import_torchvision
+from fastpipe.tools.timing import Timing, take_turns, times_as_fast
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 REPEATED = 8  # times that a worker's epoch reads the photos, as the start would dominate a shorter epoch
@@ -73,14 +73,13 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def import_torchvision() -> Any:
+def torchvision_or_none() -> Any:
     """Imports torchvision; None if it doesn't load, in which case only the comparison is left out."""
     try:
-        from torchvision_here import torchvision
-    except Exception as error:  # a build for another torch fails in many ways
-        print(f"torchvision doesn't load here ({type(error).__name__}: {error}): no comparison with it.\n")
+        return import_torchvision()
+    except FastpipeError as error:
+        print(f"{error}: no comparison with it.\n")
         return None
-    return torchvision
 
 
 def make_photos(folder: Path, images: int) -> dict[str, Path]:
@@ -138,38 +137,27 @@ def compare_samples(roots: dict[str, Path], config: MachineConfig, torchvision: 
 
 def compare_speed(roots: dict[str, Path], config: MachineConfig, torchvision: Any, rounds: int) -> list[Row]:
     """Times milliseconds an image: the median round of each side, and the median of the rounds' ratios."""
-    contenders: dict[tuple[str, str, str], tuple[Callable[[int], Any], int]] = {}
+    passes: dict[tuple[str, str, str], Callable[[int], float]] = {}
     for format, root in roots.items():
         for name, transform in recipes(T).items():
-            dataset = fastpipe.ImageFolder(root, transform, config=config)
-            contenders[format, name, "fastpipe"] = (dataset.__getitem__, len(dataset))
+            passes[format, name, "fastpipe"] = partial(samples_us, fastpipe.ImageFolder(root, transform, config=config))
         for name, transform in recipes(torchvision.transforms).items() if torchvision else ():
-            reference = torchvision.datasets.ImageFolder(root, transform)
-            contenders[format, name, "torchvision"] = (reference.__getitem__, len(reference))
-    times: dict[tuple[str, str, str], list[float]] = {key: [] for key in contenders}
-    for number in range(rounds + 1):
-        say(f"Timing one process: {f'round {number} of {rounds}' if number else 'a round to warm up'} ...")
-        for key, (sample, count) in contenders.items():
-            torch.manual_seed(number)
-            start = time.perf_counter()
-            for index in range(count):
-                sample(index)
-            if number:  # the first round only warms the caches
-                times[key].append((time.perf_counter() - start) / count * 1e3)
-    rows = []
-    for (format, name, who), ours in times.items():
-        if who != "fastpipe":
-            continue
-        theirs = times.get((format, name, "torchvision"))
-        rows.append(
-            Row(
-                f"{format}, {name}",
-                f"{statistics.median(ours):.2f} ms",
-                f"{statistics.median(theirs):.2f} ms" if theirs else "-",
-                f"{statistics.median(b / a for a, b in zip(ours, theirs, strict=True)):.2f}x" if theirs else "-",
-            )
-        )
-    return rows
+            passes[format, name, "torchvision"] = partial(samples_us, torchvision.datasets.ImageFolder(root, transform))
+    times = take_turns(passes, rounds, Rounds("one process").show)
+    return [
+        timed_row(f"{format}, {name}", ours, times.get((format, name, "torchvision")), lambda us: f"{us / 1e3:.2f} ms")
+        for (format, name, who), ours in times.items()
+        if who == "fastpipe"
+    ]
+
+
+def samples_us(dataset: Any, number: int) -> float:
+    """Microseconds for a sample, over all of a dataset's samples."""
+    torch.manual_seed(number)
+    start = time.perf_counter()
+    for index in range(len(dataset)):
+        dataset[index]
+    return (time.perf_counter() - start) / len(dataset) * 1e6
 
 
 def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds: int) -> list[Row]:
@@ -192,26 +180,47 @@ def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds:
         loaders = {"torchvision": loader(DataLoader, theirs), "fastpipe run": loader(DataLoader, theirs)}
     loaders["imports exchanged"] = loader(DataLoader, ours)
     loaders["fastpipe.DataLoader"] = loader(fastpipe.DataLoader, ours)
-    rates: dict[str, list[float]] = {who: [] for who in loaders}
-    for number in range(rounds + 1):
-        say(f"Timing loaders with workers: {f'round {number} of {rounds}' if number else 'their start'} ...")
-        for who, batches in loaders.items():
-            with fastpipe.install() if who == "fastpipe run" else nullcontext():
-                start = time.perf_counter()
-                images = sum(len(batch) for batch, _ in batches)
-                seconds = time.perf_counter() - start
-            if number:  # in the first round the workers start
-                rates[who].append(images / seconds)
-    plain = rates.pop("torchvision", None)
+    passes = {who: partial(epoch_us, batches, who == "fastpipe run") for who, batches in loaders.items()}
+    times = take_turns(passes, rounds, Rounds("loaders with workers").show)  # workers start in the untimed round
+    plain = times.pop("torchvision", None)
     return [
-        Row(
-            f"{workers} worker{'s' if workers > 1 else ''}, {who}",
-            f"{statistics.median(found):,.0f} img/s",
-            f"{statistics.median(plain):,.0f} img/s" if plain else "-",
-            f"{statistics.median(a / b for a, b in zip(found, plain, strict=True)):.2f}x" if plain else "-",
-        )
-        for who, found in rates.items()
+        timed_row(f"{pluralize(workers, 'worker')}, {who}", found, plain, lambda us: f"{1e6 / us:,.0f} img/s")
+        for who, found in times.items()
     ]
+
+
+def epoch_us(batches: DataLoader[Any], hooked: bool, _: int) -> float:
+    """Microseconds for an image of an epoch, with fastpipe's hooks installed or not."""
+    with fastpipe.install() if hooked else nullcontext():
+        start = time.perf_counter()
+        images = sum(len(batch) for batch, _ in batches)
+        return (time.perf_counter() - start) / images * 1e6
+
+
+def timed_row(what: str, ours: Timing, theirs: Timing | None, shown: Callable[[float], str]) -> Row:
+    """The line for times, in which ``shown`` formats microseconds."""
+    if theirs is None:
+        return Row(what, shown(ours.median_us), "-", "-")
+    return Row(what, shown(ours.median_us), shown(theirs.median_us), f"{times_as_fast(ours, theirs):.2f}x")
+
+
+class Rounds:
+    """Prints a line for each round of `take_turns`.
+
+    Args:
+        timed: the name of what is timed.
+    """
+
+    def __init__(self, timed: str) -> None:
+        self.timed = timed
+        self.last = "done"
+
+    def show(self, done: int, total: int, text: str) -> None:
+        """Takes the progress."""
+        part = text.partition(":")[0]
+        if part not in (self.last, "done"):
+            say(f"Timing {self.timed}: {part} ...")
+        self.last = part
 
 
 def print_rows(rows: list[Row]) -> None:
@@ -253,7 +262,7 @@ def demo(arguments: argparse.Namespace, out: Path) -> bool:
     options = [f"--rounds={arguments.rounds}", f"--images={min(arguments.images, 24)}"]
     app(["configure", str(out / "photos"), *options], standalone_mode=False)
     config = MachineConfig.load(file)
-    torchvision = import_torchvision()
+    torchvision = torchvision_or_none()
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     rows = []

@@ -43,9 +43,9 @@ KEPT = ("count", "workers", "threads", "images", "means")
 
 # By name in docs/data: the benchmark's file, and a pattern for the rows to keep, whose group is their name.
 TAKEN: dict[str, tuple[str, str]] = {
-    "untouched": ("untouched", r"(.+)"),
-    "untouched_threads": ("untouched_threads", r"(.+)"),
-    "untouched_workers": ("untouched_workers", r"(.+)"),
+    "untouched": ("untouched", r"([^:]+)"),
+    "untouched_threads": ("untouched_threads", r"([^:]+)"),
+    "untouched_workers": ("untouched_workers", r"([^:]+)"),
     "pipeline": ("pipeline", r"([^:]+)"),
     "loader": ("pipeline", r"loaders: (.+)"),
     "transforms": ("transforms", r"arrays, \w+: (.+), 375×500"),
