@@ -82,7 +82,8 @@ def main() -> None:
                 way: summarize([both[way][clock] / both[way]["images"] * 1e6 for both in rounds]) for way in WAYS
             }
             bench.add(row, timings, same, mark if row == name else None)
-    bench.finish(workers=options.workers, threads=options.threads)
+    if bench.timings or not failed:
+        bench.finish(workers=options.workers, threads=options.threads)
     sys.exit(1 if failed else 0)
 
 

@@ -189,7 +189,7 @@ class MachineConfig:
         """The config file's text."""
         import tomli_w
 
-        tables: dict[str, Any] = {"created": self.created} if self.created else {}
+        tables: dict[str, object] = {"created": self.created} if self.created else {}
         for name in ("readers", "machine", "versions"):
             tables[name] = dict(sorted(getattr(self, name).items()))
         tables["measured"] = {

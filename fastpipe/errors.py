@@ -22,7 +22,6 @@ error that Pillow or torchvision raise for the same mistake, so that code which 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 __all__ = [
     "BadFilesError",
@@ -133,7 +132,7 @@ class DecodeError(ReaderError, OSError):
         self.reason = reason
         self.index: int | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:  # dask's way of pickling errors can't handle two bases
+    def __reduce__(self) -> tuple[object, ...]:  # dask's way of pickling errors can't handle two bases
         return type(self), (self.source, self.format, self.reader, self.reason), vars(self)
 
     def __str__(self) -> str:

@@ -98,7 +98,7 @@ def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
         classes = [*classes[:half], (f"… {left_out} more classes", ""), *classes[-half:]]
     table = ReportTable(("", " "), (" ",), least_width=14, framed=False)
 
-    def add(heading: str, counts: Mapping[Any, object], total: int | str = "") -> None:
+    def add(heading: str, counts: Mapping[str, object], total: int | str = "") -> None:
         table.add_row(heading, total)
         for name, count in counts.items():
             table.add_row(f"  {name}", count)

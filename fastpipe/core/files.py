@@ -124,9 +124,9 @@ class Files:
     def outcomes(self) -> list[tuple[Header | Status, ByteRange]]:
         """Returns each file's header, or why there is none, with the position of its bytes.
 
-        A header is as `read_header` gives it, a position as `Job.read_place` takes it. ``IO_ERROR``, ``TOO_LARGE`` and ``NO_MEMORY`` mean that the file couldn't
-        be read, ``TRUNCATED`` that the container ends before its member does; any other status is the reason for which
-        the core leaves the header to other readers.
+        A header is as `read_header` gives it, a position as `Job.read_place` takes it. ``IO_ERROR``, ``TOO_LARGE`` and
+        ``NO_MEMORY`` mean that the file couldn't be read, ``TRUNCATED`` that the container ends before its member does;
+        any other status is the reason for which the core leaves the header to other readers.
         """
         used = self._list.bytes[: self._count * _SIZE]
         return [

@@ -1,1 +1,6 @@
-"""Other libraries' transforms, datasets and loaders, recognised: one file a library, each a table of its classes."""
+"""Other libraries' transforms and datasets, recognised by their class and planned or converted."""
+
+from typing import Any, TypeAlias
+
+Foreign: TypeAlias = Any
+"""An object of another library: what it has is checked by its class and, where needed, by its code's fingerprint."""

@@ -14,15 +14,14 @@ import math
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import ConfigError, DecodeError, NotPackableError
+from fastpipe.index.table import Array
 from fastpipe.pillow.files import open_image
 from fastpipe.readers import parse_header
 from fastpipe.types import Header, Size
@@ -204,7 +203,7 @@ class Smaller:
         format = "JPEG" if header.format in _JPEGS else header.format
         return made, Change(format, header.size, size, len(data), len(made), _squared_error(pixels, decoded))
 
-    def _encoded(self, data: bytes, header: Header, size: Size) -> tuple[NDArray[Any], bytes]:
+    def _encoded(self, data: bytes, header: Header, size: Size) -> tuple[Array, bytes]:
         """Resizes an image; returns the pixels, and the new file."""
         image = open_image(data)
         metadata: dict[str, object] = {name: image.info[name] for name in _METADATA if image.info.get(name)}
@@ -270,7 +269,7 @@ def _refuse_others(header: Header) -> None:
     raise NotPackableError(f"it is larger than the limit, and stays so: {reason}")
 
 
-def _squared_error(one: NDArray[Any], other: NDArray[Any]) -> float:
+def _squared_error(one: Array, other: Array) -> float:
     if one.dtype == bool:  # 1 bit: black and white
         one, other = one * np.uint8(_PEAK), other * np.uint8(_PEAK)
     difference = np.subtract(one, other, dtype=np.int32)

@@ -32,7 +32,8 @@ _PIXELS_A_BYTE = 1024
 def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Yields for each segment its marker, the start of its content, and the start of the next one.
 
-    The last start may be past the end. A fill byte counts as a segment. Stops where no marker follows, as after the first scan's header.
+    The last start may be past the end. A fill byte counts as a segment. Stops where no marker follows, as after the
+    first scan's header.
     """
     position = 2
     while position + 4 <= len(data) and data[position] == 0xFF:

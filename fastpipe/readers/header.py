@@ -33,7 +33,7 @@ _LATE_ORIENTATION = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
 _BITS = {"1": 1, "I;16": 16, "I;16B": 16, "I;16L": 16, "I": 32, "F": 32}
 
 
-def as_bytes(data: Any) -> bytes:
+def as_bytes(data: BytesLike) -> bytes:
     """Converts bytes-like data to bytes; copies only other buffers than bytes."""
     if type(data) is bytes:
         return data

@@ -61,8 +61,8 @@ def longest_file(limit: int | None) -> int:
 def most_scratch(limit: int | None) -> int:
     """The most bytes of scratch memory that the core may use for an image, in proportion to the limit of pixels.
 
-    Without a limit, 4 GiB. A JPEG within the limit that needs more, because its blocks or intermediate results are far larger than the image,
-    is left to Pillow.
+    Without a limit, 4 GiB. A JPEG within the limit that needs more, because its blocks or intermediate results are far
+    larger than the image, is left to Pillow.
     """
     return _SCRATCH_WITHOUT_LIMIT if limit is None else max(_LEAST_SCRATCH, 2 * limit * _SCRATCH_A_PIXEL)
 

@@ -74,9 +74,7 @@ def fetch_images(
         The results of `fetch_files`; and the packed images of which only the beginning was read, by position.
     """
     large = {
-        position: file
-        for position, file in enumerate(files)
-        if isinstance(file, RemoteFile) and _is_by_ranges(file)
+        position: file for position, file in enumerate(files) if isinstance(file, RemoteFile) and _is_by_ranges(file)
     }
     if not large:
         return *fetch_files(files), {}

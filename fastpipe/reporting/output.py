@@ -8,7 +8,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.console import Console
 
@@ -124,12 +124,16 @@ def give_report(report: Report, json: str | None, quiet: bool) -> bool:
     return is_printed
 
 
-def round_times(value: object) -> Any:
-    """Rounds every time in a value to a nanosecond, the resolution of the clock."""
+def round_times(values: Mapping[str, object]) -> dict[str, object]:
+    """Rounds every time in JSON values, in microseconds, to a nanosecond: the resolution of the clock."""
+    return {key: _rounded(value) for key, value in values.items()}
+
+
+def _rounded(value: object) -> object:
     if isinstance(value, dict):
-        return {key: round_times(item) for key, item in value.items()}
+        return round_times(value)
     if isinstance(value, (list, tuple)):
-        return [round_times(item) for item in value]
+        return [_rounded(item) for item in value]
     return round(value, 3) if isinstance(value, float) else value
 
 

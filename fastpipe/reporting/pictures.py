@@ -24,12 +24,15 @@ ChannelValues: TypeAlias = "Sequence[float] | torch.Tensor"
 Normalizations: TypeAlias = "tuple[tuple[ChannelValues, ChannelValues], ...]"
 """Mean and std of each ``Normalize`` that a sample went through, in order."""
 
+PixelArray: TypeAlias = NDArray[Any]
+"""An image ``(H, W, C)`` of any type of numbers, on the scale of 0 to 255."""
+
 _INK, _PAPER, _FAINT, _FRAME = (25, 25, 25), (255, 255, 255), (110, 110, 110), (215, 215, 215)
 _GAP = 8
 _TEXT_PX = 13
 
 
-def arrays_of(result: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
+def arrays_of(result: object, undo: Normalizations = ()) -> list[PixelArray]:
     """Converts a transform's result to arrays ``(H, W, C)``, 0 to 255: uint8, or float64 from floats.
 
     Args:
@@ -57,7 +60,7 @@ def arrays_of(result: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
     )
 
 
-def _array_of(image: torch.Tensor, undo: Normalizations) -> NDArray[Any]:
+def _array_of(image: torch.Tensor, undo: Normalizations) -> PixelArray:
     if not image.is_floating_point():
         return image.permute(1, 2, 0).numpy()
     image = image.to(torch.float64)
@@ -76,7 +79,7 @@ def pictures_of(result: object, undo: Normalizations = ()) -> list[Image.Image]:
     return [_picture(array) for array in arrays_of(result, undo)]
 
 
-def _picture(array: NDArray[Any]) -> Image.Image:
+def _picture(array: PixelArray) -> Image.Image:
     if array.dtype != np.uint8:
         values = array.astype(np.float64)
         low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
@@ -89,7 +92,7 @@ def _picture(array: NDArray[Any]) -> Image.Image:
     return Image.fromarray(np.ascontiguousarray(np.broadcast_to(channels, (*array.shape[:2], 3))))
 
 
-def same_size(one: Sequence[NDArray[Any]], other: Sequence[NDArray[Any]]) -> bool:
+def same_size(one: Sequence[PixelArray], other: Sequence[PixelArray]) -> bool:
     return len(one) == len(other) and all(a.shape == b.shape for a, b in zip(one, other, strict=True))
 
 

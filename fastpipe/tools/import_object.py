@@ -10,16 +10,19 @@ import inspect
 import os
 import sys
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import PlanError
 from fastpipe.paths import absolute_path
 from fastpipe.tools.users_code import describe_error
 
+if TYPE_CHECKING:
+    from fastpipe.tools.inputs import Transform
+
 _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:transform for train.py's `transform`"
 
 
-def load_transform(place: str | None) -> Any:
+def load_transform(place: str | None) -> Transform:
     """Loads the transform at a place: the object itself, the result of a function, or a dataset's transform.
 
     Raises:
@@ -27,7 +30,7 @@ def load_transform(place: str | None) -> Any:
     """
     if place is None:
         return standard_transform()
-    found = find_object(place)
+    found: object = find_object(place)
     if not callable(found) and hasattr(found, "__getitem__") and hasattr(found, "transform"):
         found = found.transform
     if type(found).__module__.partition(".")[0] == "albumentations":
@@ -161,7 +164,7 @@ def _described(found: object) -> str:
     return f"a value of type {type(found).__name__}"
 
 
-def standard_transform() -> Any:
+def standard_transform() -> Transform:
     """ImageNet's usual training transform: random crop to 224×224, flip, ``ToTensor``, ``Normalize``."""
     from fastpipe import transforms as T
 

@@ -48,7 +48,7 @@ def mirror(transform: Any, notes: list[str]) -> Any:
 class _PlainViews(MultiView):
     """A `MultiView` that calls its transforms as they are, as torchvision's can't become programs."""
 
-    def __call__(self, img: object) -> list[Any]:
+    def __call__(self, img: object) -> list[object]:
         return [view(img) for view in self._each()]
 
 

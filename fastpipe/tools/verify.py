@@ -13,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image, ImageOps
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 
@@ -24,7 +23,7 @@ from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.progress_bar import SlowBar
-from fastpipe.reporting.pictures import Normalizations, arrays_of, same_size
+from fastpipe.reporting.pictures import Normalizations, PixelArray, arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
 from fastpipe.tools import recipes
 from fastpipe.tools.import_torchvision import import_torchvision
@@ -187,7 +186,7 @@ class Comparison:
                 return recipe
         return None
 
-    def _images_of(self, sample: object, undo: Normalizations = ()) -> list[NDArray[Any]]:
+    def _images_of(self, sample: object, undo: Normalizations = ()) -> list[PixelArray]:
         """The arrays of a sample's images; with targets, of the sample's first part."""
         return arrays_of(sample[0] if isinstance(self.whole, tuple) and isinstance(sample, tuple) else sample, undo)
 

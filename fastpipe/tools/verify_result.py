@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from PIL import Image
 
 from fastpipe.environment import versions
 from fastpipe.reporting.output import wrap_text
-from fastpipe.reporting.pictures import Cell, difference, grid, pictures_of
+from fastpipe.reporting.pictures import Cell, PixelArray, difference, grid, pictures_of
 
 _SHOWN = 3
 _PACKAGES = (
@@ -66,8 +65,8 @@ class WorstSample:
     recipe: tuple[str, ...]
     largest: float
     original: Image.Image
-    torchvision: NDArray[Any]
-    fastpipe: NDArray[Any]
+    torchvision: PixelArray
+    fastpipe: PixelArray
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -166,7 +165,7 @@ class Certificate:
         return grid([cells], side=side, heading=heading)
 
 
-def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int) -> Cell:
+def difference_cell(ours: PixelArray, theirs: PixelArray, side: int) -> Cell:
     """Draws the amplified difference of two images ``(H, W, C)``, 0 to 255, with its figures."""
     apart = distances(ours, theirs)
     most = int(np.quantile(np.ceil(apart), 0.999, method="inverted_cdf"))
@@ -179,7 +178,7 @@ def difference_cell(ours: NDArray[Any], theirs: NDArray[Any], side: int) -> Cell
     return Cell(difference(apart, factor, side=side), (f"difference x {factor}", *figures))
 
 
-def distances(one: NDArray[Any], other: NDArray[Any]) -> NDArray[np.float64]:
+def distances(one: PixelArray, other: PixelArray) -> NDArray[np.float64]:
     """The absolute differences of two images of the same shape, 0 to 255."""
     # Differences below a thousandth of 1/255 come from both sides' float32 arithmetic.
     apart: NDArray[np.float64] = np.abs(one.astype(np.float64) - other.astype(np.float64)).round(3)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
 
 from torch.utils.data import Dataset
 
 from fastpipe.datasets.base import ImageDataset
+from fastpipe.interop import Foreign
 from fastpipe.interop.datasets.known import KnownClass, NotConvertible, look_up
 
 __all__ = ["convert_dataset", "is_known", "known_class"]
@@ -25,7 +25,7 @@ _TABLES = {
 """By package: the module with the table of the classes of that package and of its subpackages."""
 
 
-def convert_dataset(dataset: object, otherwise: Callable[[Any], object]) -> object:
+def convert_dataset(dataset: object, otherwise: Callable[[Foreign], object]) -> object:
     """Converts another library's dataset to one of fastpipe's with the same samples; returns fastpipe's unchanged.
 
     Args:
@@ -73,7 +73,7 @@ def known_class(dataset: object) -> KnownClass | None:
     return known
 
 
-def _find(kind: type[Any]) -> tuple[type[Any], KnownClass] | None:
+def _find(kind: type) -> tuple[type, KnownClass] | None:
     """The first class in a class's MRO that a table has, and its row."""
     for base in kind.__mro__:
         module = look_up(_TABLES, base.__module__)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
+from fastpipe.interop import Foreign
 from fastpipe.transforms.adapters import NEUTRAL_NAMES
 
 Found = TypeVar("Found")
 
-Files = Callable[[int], tuple[Any, Any]]
+Files: TypeAlias = Callable[[int], tuple[str | os.PathLike[str], Foreign]]
 """Returns the path and the target of a sample, by its number."""
+
+Convert: TypeAlias = Callable[[Foreign], Foreign]
+"""Converts a dataset inside another one."""
 
 
 class NotConvertible(Exception):
@@ -25,13 +30,13 @@ class KnownClass:
     """A known class of another library."""
 
     # converts an object to fastpipe's dataset; the second argument converts datasets inside it
-    convert: Callable[[Any, Callable[[Any], Any]], Any]
+    convert: Callable[[Foreign, Convert], Foreign]
     methods: tuple[str, ...] = ()  # the class's methods that make samples
     reads: tuple[str, ...] = ()  # the attributes that these methods read
     # names that a subclass may define, as they are only used when the object is made
     free: frozenset[str] = frozenset()
     # returns an object's current files, or raises `NotConvertible`; None if samples aren't files
-    files: Callable[[Any], Files] | None = None
+    files: Callable[[Foreign], Files] | None = None
     in_memory: bool = False  # whether samples are in an array, which isn't copied
 
     def check(self, dataset: object, base: type) -> None:

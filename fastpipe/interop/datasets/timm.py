@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any
 
 from fastpipe.datasets.bad_files import BadFile
 from fastpipe.datasets.indexed import IndexedDataset
-from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible, copy_attributes
+from fastpipe.interop import Foreign
+from fastpipe.interop.datasets.known import Convert, Files, KnownClass, NotConvertible, copy_attributes
 from fastpipe.interop.datasets.torchvision import set_samples
 
 
@@ -32,7 +31,7 @@ class FolderDataset(IndexedDataset):
     """timm's ``ImageDataset`` over folders, with the same samples and order, `filename` and `filenames`."""
 
     class_to_idx: dict[str, int]
-    _fastpipe_reader: Any
+    _fastpipe_reader: Foreign
 
     def filename(self, index: int, basename: bool = False, absolute: bool = False) -> str:
         """The name of a sample's file."""
@@ -43,7 +42,7 @@ class FolderDataset(IndexedDataset):
         return list(self._fastpipe_reader.filenames(basename, absolute))
 
 
-def _files(dataset: Any) -> Files:
+def _files(dataset: Foreign) -> Files:
     """The dataset's files; raises `NotConvertible` if its samples aren't files in folders, read as RGB."""
     reader = dataset.reader
     if (type(reader).__module__, type(reader).__name__) != (
@@ -58,14 +57,14 @@ def _files(dataset: Any) -> Files:
         )
     samples = reader.samples
 
-    def sample(index: int) -> tuple[object, object]:
+    def sample(index: int) -> tuple[str, object]:
         path, target = samples[index]
         return path, -1 if target is None else target
 
     return sample
 
 
-def _converted(dataset: Any, _: Callable[[Any], Any]) -> FolderDataset:
+def _converted(dataset: Foreign, _: Convert) -> FolderDataset:
     files, reader = _files(dataset), dataset.reader
     made = FolderDataset(
         dataset.transform, dataset.target_transform, max_bad_fraction=1.0, on_error=NextSample(len(reader))

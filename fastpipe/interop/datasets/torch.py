@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
-from torch.utils.data import ConcatDataset, Dataset, Subset, TensorDataset
+from torch.utils.data import ConcatDataset, Subset, TensorDataset
 
 from fastpipe.executor import BatchSpec, CollatedBatch
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible, copy_attributes
-
-Convert = Callable[[Any], Any]
+from fastpipe.interop.datasets.known import Convert, KnownClass, NotConvertible, copy_attributes
 
 
 class TensorBatches(TensorDataset):
@@ -34,7 +31,7 @@ class TensorBatches(TensorDataset):
         return CollatedBatch([tensor[places.to(tensor.device)].contiguous() for tensor in self.tensors])
 
 
-def _tensors(dataset: TensorDataset, convert: Convert) -> Dataset[Any]:
+def _tensors(dataset: TensorDataset, convert: Convert) -> TensorBatches:
     for number, tensor in enumerate(dataset.tensors):
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
             raise NotConvertible(
@@ -45,13 +42,13 @@ def _tensors(dataset: TensorDataset, convert: Convert) -> Dataset[Any]:
     return made
 
 
-def _subset(dataset: Subset[Any], convert: Convert) -> Subset[Any]:
+def _subset(dataset: Subset[object], convert: Convert) -> Subset[object]:
     made = Subset(convert(dataset.dataset), dataset.indices)
     copy_attributes(made, dataset)
     return made
 
 
-def _concat(dataset: ConcatDataset[Any], convert: Convert) -> ConcatDataset[Any]:
+def _concat(dataset: ConcatDataset[object], convert: Convert) -> ConcatDataset[object]:
     made = copy.copy(dataset)
     made.datasets = [convert(part) for part in dataset.datasets]
     return made

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
 from fastpipe.datasets import detection
 from fastpipe.datasets.base import ImageDataset
@@ -22,9 +21,8 @@ from fastpipe.datasets.joint import JointDataset
 from fastpipe.datasets.standard_transform import default_loader, is_standard
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
-from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible, copy_attributes
-
-Convert = Callable[[Any], Any]
+from fastpipe.interop import Foreign
+from fastpipe.interop.datasets.known import Convert, Files, KnownClass, NotConvertible, copy_attributes
 
 _LOADERS = (("torchvision.datasets.folder", "default_loader"), ("torchvision.datasets.folder", "pil_loader"))
 
@@ -42,12 +40,12 @@ class _Array(_Described, ImageArray):
     """A dataset of images in memory."""
 
     @classmethod
-    def _fastpipe_of(cls, dataset: Any) -> Any:
+    def _fastpipe_of(cls, dataset: Foreign) -> Foreign:
         return cls(dataset.data, dataset.targets, dataset.transform, dataset.target_transform)
 
 
 class _Mnist(_Array):
-    def target_of(self, index: int) -> Any:
+    def target_of(self, index: int) -> Foreign:
         return int(self.targets[index])
 
 
@@ -56,25 +54,25 @@ class QMNIST(_Array):
 
     compat: bool
 
-    def target_of(self, index: int) -> Any:
+    def target_of(self, index: int) -> Foreign:
         return int(self.targets[index][0]) if self.compat else self.targets[index]
 
 
 class _Labelled(_Array):
-    labels: Any
+    labels: Foreign
 
     @classmethod
-    def _fastpipe_of(cls, dataset: Any) -> Any:
+    def _fastpipe_of(cls, dataset: Foreign) -> Foreign:
         count = len(dataset.data)
         made = cls(dataset.data, range(count), dataset.transform, dataset.target_transform, channels_first=True)
         del made.targets  # torchvision has `labels` instead
         return made
 
-    def target_of(self, index: int) -> Any:
+    def target_of(self, index: int) -> Foreign:
         return None if self.labels is None else int(self.labels[index])
 
 
-def _named(name: str, *bases: type) -> Any:
+def _named(name: str, *bases: type) -> Foreign:
     """Makes a class of these bases with torchvision's name for the dataset."""
     return type(name, bases, {"__doc__": "torchvision's dataset of that name.", "__module__": __name__})
 
@@ -107,7 +105,7 @@ def _check_loader(dataset: object) -> None:
         raise NotConvertible(f"torchvision's image backend is {backend}")
 
 
-def _with_attributes(made: Any, dataset: Any) -> Any:
+def _with_attributes(made: Foreign, dataset: Foreign) -> Foreign:
     """Copies the attributes of torchvision's dataset to ours; returns ours."""
     made.root = dataset.root
     if isinstance(made, _Described):
@@ -116,7 +114,7 @@ def _with_attributes(made: Any, dataset: Any) -> Any:
     return made
 
 
-def set_samples(made: IndexedDataset, samples: Iterable[tuple[Any, Any]]) -> None:
+def set_samples(made: IndexedDataset, samples: Iterable[tuple[str | os.PathLike[str], Foreign]]) -> None:
     """Sets a dataset's samples; mapped arrays if targets are integers."""
     rows = [*samples]
     paths, targets = [os.fspath(path) for path, _ in rows], [target for _, target in rows]
@@ -126,18 +124,18 @@ def set_samples(made: IndexedDataset, samples: Iterable[tuple[Any, Any]]) -> Non
         made._fastpipe_set_samples(list(zip(paths, targets, strict=True)))
 
 
-def _folder_files(dataset: Any) -> Files:
+def _folder_files(dataset: Foreign) -> Files:
     _check_loader(dataset)
     get: Files = dataset.samples.__getitem__
     return get
 
 
-def _listed_files(dataset: Any) -> Files:
+def _listed_files(dataset: Foreign) -> Files:
     _check_loader(dataset)
     return lambda index: (dataset._image_files[index], dataset._labels[index])
 
 
-def _of_files(kind: type[IndexedDataset], files: Callable[[Any], Files], dataset: Any, _: Convert) -> Any:
+def _of_files(kind: type[IndexedDataset], files: Callable[[Foreign], Files], dataset: Foreign, _: Convert) -> Foreign:
     made = object.__new__(kind)
     ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
     set_samples(made, map(files(dataset), range(len(dataset))))
@@ -146,7 +144,7 @@ def _of_files(kind: type[IndexedDataset], files: Callable[[Any], Files], dataset
     return _with_attributes(made, dataset)
 
 
-def _coco(dataset: Any, _: Convert) -> Any:
+def _coco(dataset: Foreign, _: Convert) -> Foreign:
     made = object.__new__(detection.CocoDetection)
     JointDataset.__init__(made, transforms=dataset.transforms)
     made.annotations = LoadedAnnotations(dataset.coco, dataset.ids)
@@ -154,7 +152,7 @@ def _coco(dataset: Any, _: Convert) -> Any:
     return _with_attributes(made, dataset)
 
 
-def _voc(kind: type[Any], dataset: Any, _: Convert) -> Any:
+def _voc(kind: type[detection.VOCDetection | detection.VOCSegmentation], dataset: Foreign, _: Convert) -> Foreign:
     made = object.__new__(kind)
     JointDataset.__init__(made, transforms=dataset.transforms)
     images, targets = list(map(os.fspath, dataset.images)), list(map(os.fspath, dataset.targets))
@@ -164,14 +162,14 @@ def _voc(kind: type[Any], dataset: Any, _: Convert) -> Any:
     return _with_attributes(made, dataset)
 
 
-def _array(kind: type[_Array], dataset: object, _: Convert) -> Any:
+def _array(kind: type[_Array], dataset: object, _: Convert) -> Foreign:
     try:
         return _with_attributes(kind._fastpipe_of(dataset), dataset)
     except DatasetError as error:
         raise NotConvertible(str(error).rstrip(".")) from None
 
 
-def _wrapped(dataset: Any, convert: Convert) -> Any:
+def _wrapped(dataset: Foreign, convert: Convert) -> Foreign:
     """Converts a dataset that ``torchvision.datasets.wrap_dataset_for_transforms_v2`` has wrapped."""
     inner = copy.copy(dataset._dataset)
     both = dataset.transforms

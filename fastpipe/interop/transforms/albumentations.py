@@ -10,21 +10,26 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import albumentations as A
 import numpy as np
 import torch
 from albumentations.core import composition, transforms_interface, utils
+from numpy.typing import NDArray
 
 from fastpipe.core.factors import normalized_by_factor
+from fastpipe.interop import Foreign
 from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, Params, place
 from fastpipe.interop.transforms.known_code import has_code
 from fastpipe.transforms.adapters import Adapt
 from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
 from fastpipe.types import Size
 
-Array = Any
+Array: TypeAlias = NDArray[Any]
+Data: TypeAlias = dict[str, Any]
+"""The named values that a transform takes and returns."""
+
 _CONTAINERS = tuple(
     getattr(A, name)
     for name in ("Compose", "OneOf", "OneOrOther", "RandomOrder", "Sequential", "SomeOf")
@@ -45,7 +50,7 @@ def find_run(kind: type) -> Run | None:
     return run if issubclass(kind, (transforms_interface.BasicTransform, composition.BaseCompose)) else None
 
 
-def run(transform: Any, data: dict[str, Any]) -> dict[str, Any]:
+def run(transform: Foreign, data: Data) -> Data:
     """Computes ``transform(**data)``, where `Pixels` may stand for arrays; threads take turns."""
     windows = {name: pixels for name, value in data.items() if (pixels := _pixels(transform, name, value)) is not None}
     with ONE_AT_A_TIME:
@@ -53,12 +58,12 @@ def run(transform: Any, data: dict[str, Any]) -> dict[str, Any]:
         root = call.root(transform) if _fits(transform, data, windows) else None
         if root is None:
             whole = {name: value.whole() if isinstance(value, Pixels) else value for name, value in data.items()}
-            made: dict[str, Any] = transform(**whole)
+            made: Data = transform(**whole)
             return made
         return call.result(root(**{**data, **call.blanks()}))
 
 
-def planned_members(transform: Any) -> tuple[Any, ...]:
+def planned_members(transform: Foreign) -> tuple[Foreign, ...]:
     """The leading transforms that are drawn before the decoding; may be empty."""
     members = transform.transforms if type(transform) is A.Compose else [transform]
     return tuple(members[: _planned_count(members)])
@@ -117,14 +122,14 @@ def _core_functions() -> Iterator[object]:
 _CORE = "ee7b795ed8b92692"
 
 
-def _planned_count(members: Any) -> int:
+def _planned_count(members: Foreign) -> int:
     if not _core_is_known():
         return 0
     return next((number for number, member in enumerate(members) if not _is_planned(member)), len(members))
 
 
-def _is_planned(transform: Any) -> bool:
-    kind: Any = type(transform)
+def _is_planned(transform: Foreign) -> bool:
+    kind: Foreign = type(transform)
     if kind in _CONTAINERS:
         members = transform.transforms
         return not transform.replay_mode and len(members) > 0 and all(map(_is_planned, members))
@@ -140,7 +145,7 @@ _METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction
 # -- pixels
 
 
-def _pixels(transform: Any, name: str, value: object) -> Pixels | None:
+def _pixels(transform: Foreign, name: str, value: object) -> Pixels | None:
     """Wraps a named value with pixels, which are only read once the needed region is known; None for other values."""
     if isinstance(value, Pixels):
         return value
@@ -155,7 +160,7 @@ def _pixels(transform: Any, name: str, value: object) -> Pixels | None:
     return None
 
 
-def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]) -> bool:
+def _fits(transform: Foreign, data: Mapping[str, object], windows: Mapping[str, Pixels]) -> bool:
     """True if all windows have the image's size, and no other value has pixels."""
     kinds = {name: transform._additional_targets.get(name, name) for name in data}
     if "image" not in windows or not _NOT_PLANNED.isdisjoint(kinds.values()):
@@ -171,7 +176,7 @@ def _fits(transform: Any, data: Mapping[str, Any], windows: Mapping[str, Pixels]
 class _Noted(NamedTuple):
     """The recorded work of a transform on pixels."""
 
-    transform: Any
+    transform: Foreign
     params: Params  # its drawn parameters
     motion: Motion  # its motion for these parameters
     size: Size  # the size of its input image
@@ -189,9 +194,9 @@ class _Call:
         self.noted: list[_Noted] = []
         self.size = Size(*windows["image"].size) if "image" in windows else Size(0, 0)
         self._made = False
-        self._last: Any = None
+        self._last: Foreign = None
 
-    def root(self, transform: Any) -> Any:
+    def root(self, transform: Foreign) -> _Container | _StandIn | None:
         """Makes a stand-in for the transform whose leading members record their work; None if there are none."""
         if type(transform) is not A.Compose:
             return _stand_in(transform, self) if _planned_count([transform]) else None
@@ -214,7 +219,8 @@ class _Call:
             shape = (pixels.shape[0], *self.size, *pixels.shape[3:])
         else:
             shape = (*self.size, *pixels.shape[2:])
-        return np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
+        made: Array = np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
+        return made
 
     def note(self, transform: object, params: Params) -> None:
         motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
@@ -223,18 +229,18 @@ class _Call:
         if motion.refused or min(motion.size) < 1:
             self._pixels("image")  # raises albumentations' error
 
-    def data_after(self, member: _StandIn, data: dict[str, Any]) -> dict[str, Any]:
+    def data_after(self, member: _StandIn, data: Data) -> Data:
         """The data after a member; with pixels after the last member that records."""
         return self._with_pixels(data) if member is self._last else data
 
-    def _with_pixels(self, data: dict[str, Any]) -> dict[str, Any]:
+    def _with_pixels(self, data: Data) -> Data:
         """The data, with pixels to which the recorded transforms were applied."""
         if self._made:
             return data
         self._made = True
         return {name: self._pixels(name) if name in self.windows else value for name, value in data.items()}
 
-    def result(self, data: dict[str, Any]) -> dict[str, Any]:
+    def result(self, data: Data) -> Data:
         """The data that the call returns."""
         data = self._with_pixels(data)  # in case the call ended before the last recording member
         for name, pixels in self.windows.items():
@@ -245,7 +251,8 @@ class _Call:
     def _pixels(self, name: str) -> Array:
         pixels = self.windows[name]
         box, places = place([(one.motion, one.size) for one in self.noted], Size(*pixels.size))
-        array = loaded = pixels.load(box)
+        array: Array = pixels.load(box)
+        loaded = array
         for one, (held, part) in zip(self.noted, places, strict=True):
             params = one.motion.local(one.params, held, part, one.size)
             array = utils.ensure_contiguous_output(array)
@@ -257,6 +264,8 @@ class _StandIn:
     """Stands for an object of albumentations, whose own code runs except for methods that a subclass replaces."""
 
     __slots__ = ("_call", "_original")
+    _call: _Call
+    _original: Foreign
 
     def __init__(self, original: object, call: _Call) -> None:
         set_ = object.__setattr__
@@ -264,20 +273,21 @@ class _StandIn:
         set_(self, "_call", call)
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # albumentations records its name
+    def __class__(self) -> Foreign:  # albumentations records its name
         return type(self._original)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Foreign:
         return getattr(self._original, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         setattr(self._original, name, value)
 
-    def __call__(self, *args: object, **data: object) -> Any:
+    def __call__(self, *args: object, **data: object) -> Data:
         return self._call.data_after(self, self._run(*args, **data))
 
-    def _run(self, *args: Any, **data: Any) -> object:
-        return type(self._original).__call__(self, *args, **data)
+    def _run(self, *args: object, **data: Foreign) -> Data:
+        made: Data = type(self._original).__call__(self, *args, **data)
+        return made
 
 
 class _Container(_StandIn):
@@ -285,7 +295,7 @@ class _Container(_StandIn):
 
     __slots__ = ("transforms",)
 
-    def __init__(self, original: object, call: _Call, members: list[Any]) -> None:
+    def __init__(self, original: object, call: _Call, members: list[Foreign]) -> None:
         super().__init__(original, call)
         object.__setattr__(self, "transforms", members)
 
@@ -295,7 +305,7 @@ class _Member(_StandIn):
 
     __slots__ = ()
 
-    def _run(self, *args: Any, force_apply: bool = False, **data: Any) -> dict[str, Any]:
+    def _run(self, *args: object, force_apply: bool = False, **data: Foreign) -> Data:
         """Does the same as ``BasicTransform.__call__``, without the indirect access to each attribute."""
         transform, call = self._original, self._call
         transform.params = {}
@@ -315,7 +325,7 @@ class _Member(_StandIn):
         return {name: call.blank(name) if name in windows else made[name] for name in data}
 
 
-def _stand_in(transform: Any, call: _Call) -> _StandIn:
+def _stand_in(transform: Foreign, call: _Call) -> _StandIn:
     if type(transform) in _CONTAINERS:
         return _Container(transform, call, [_stand_in(one, call) for one in transform.transforms])
     return _Member(transform, call)
@@ -324,7 +334,7 @@ def _stand_in(transform: Any, call: _Call) -> _StandIn:
 # -- at the end
 
 
-def _is_normalize(transform: Any) -> bool:
+def _is_normalize(transform: Foreign) -> bool:
     return type(transform) is A.Normalize and not transform.deterministic and transform.normalization == "standard"
 
 
@@ -333,12 +343,12 @@ class _Normalize(_StandIn):
 
     __slots__ = ()
 
-    def apply_with_params(self, params: dict[str, Any], *args: object, **data: object) -> dict[str, Any]:
+    def apply_with_params(self, params: Data, *args: object, **data: object) -> Data:
         image = data.get("image")
         mean, factor = self.mean_np, self.denominator
         three = mean.shape == factor.shape == (3,) and mean.dtype == factor.dtype == np.float32
         if not three or not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.shape[2:] != (3,):
-            made: dict[str, Any] = self._original.apply_with_params(params, *args, **data)
+            made: Data = self._original.apply_with_params(params, *args, **data)
             return made
         made = self._original.apply_with_params(params, *args, **{**data, "image": None})
         return {**made, "image": _normalized(np.ascontiguousarray(image), mean, factor)}
@@ -350,6 +360,6 @@ def _normalized(image: Array, mean: Array, factor: Array) -> Array:
     if made is not None:
         return made
     height, width, _ = image.shape
-    mean, factor = (torch.from_numpy(np.tile(values, width)) for values in (mean, factor))
+    means, factors = (torch.from_numpy(np.tile(values, width)) for values in (mean, factor))
     rows = torch.from_numpy(image.reshape(height, width * 3)).float()
-    return rows.sub_(mean).mul_(factor).numpy().reshape(image.shape)
+    return rows.sub_(means).mul_(factors).numpy().reshape(image.shape)

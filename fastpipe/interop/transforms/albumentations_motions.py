@@ -12,6 +12,7 @@ import numpy as np
 from albumentations.augmentations.crops import functional as crop_functions
 from albumentations.augmentations.geometric import functional as geometric_functions
 
+from fastpipe.interop import Foreign
 from fastpipe.interop.transforms.known_code import KnownCode
 from fastpipe.types import Box, Size, Turn
 
@@ -104,13 +105,13 @@ def _cropped(transform: object, params: Params, size: Size) -> Motion:
     return Motion(result, box, "crop_coords", resizes=False, refused=box is None)
 
 
-def _cropped_and_resized(transform: Any, params: Params, size: Size) -> Motion:
+def _cropped_and_resized(transform: Foreign, params: Params, size: Size) -> Motion:
     result = Size(*(transform.size if hasattr(transform, "size") else (transform.height, transform.width)))
     box = _box(params["crop_coords"], size)
     return Motion(result, box, "crop_coords", refused=box is None)
 
 
-def _cropped_and_padded(transform: Any, params: Params, size: Size) -> Motion:
+def _cropped_and_padded(transform: Foreign, params: Params, size: Size) -> Motion:
     result = size if transform.keep_size else Size(*params["result_shape"])
     corners = params["crop_params"]
     box = None if corners is None else _box(corners, size)
@@ -124,7 +125,7 @@ def _turned_by(transform: object, params: Params, size: Size) -> Motion:
 
 
 @lru_cache(maxsize=64)
-def _turn_of(kind: type, group_element: Any, factor: Any) -> Turn:
+def _turn_of(kind: type, group_element: object, factor: object) -> Turn:
     """The turn of a class, found by applying it to an image of four pixels."""
     image = np.arange(4, dtype=np.uint8).reshape(2, 2)
     made = kind(p=1).apply(image, group_element=group_element, factor=factor)
@@ -135,7 +136,7 @@ def _turn_of(kind: type, group_element: Any, factor: Any) -> Turn:
     raise LookupError(f"{kind.__name__} doesn't turn an image")
 
 
-def _resized(transform: Any, params: Params, size: Size) -> Motion:
+def _resized(transform: Foreign, params: Params, size: Size) -> Motion:
     return Motion(Size(transform.height, transform.width))
 
 
@@ -158,7 +159,7 @@ def _stays(transform: object, params: Params, size: Size) -> Motion:
     return Motion(size, turn=_STAYS)
 
 
-MotionOf = Callable[[Any, Params, Size], Motion]
+MotionOf = Callable[[Foreign, Params, Size], Motion]
 
 _PADDING = "get_padding_params", "adjust_padding_by_position"
 

@@ -9,13 +9,14 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from fastpipe.interop import Foreign
 from fastpipe.transforms.adapters import NEUTRAL_NAMES
 
 # Parts of the syntax tree that don't change behaviour, or that some versions of Python lack.
 _LEFT_OUT = frozenset({"annotation", "ctx", "kind", "returns", "type_comment", "type_params"})
 
 
-def fingerprint(objects: Iterable[Any]) -> str:
+def fingerprint(objects: Iterable[Foreign]) -> str:
     """A hash of the code of functions and classes, without comments, docstrings, annotations and reprs.
 
     Raises:
@@ -27,7 +28,7 @@ def fingerprint(objects: Iterable[Any]) -> str:
     return found.hexdigest()
 
 
-def has_code(objects: Iterable[object], known: str) -> bool:
+def has_code(objects: Iterable[Foreign], known: str) -> bool:
     """True if the code of functions and classes has that fingerprint; False if one is missing or has no source."""
     try:
         return fingerprint(objects) == known

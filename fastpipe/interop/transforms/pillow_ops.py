@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from fastpipe import ops
-from fastpipe.kernels.arrays import through_pillow
+from fastpipe.kernels.arrays import UInt8Array, through_pillow
 from fastpipe.kernels.color import apply_table
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
@@ -21,7 +22,7 @@ from fastpipe.types import ImageShape, Step
 _LEVELS = np.arange(256)
 
 
-def _like(image: Image.Image, array: NDArray[Any]) -> Image.Image:
+def _like(image: Image.Image, array: UInt8Array) -> Image.Image:
     """Converts an array to a PIL image of the mode of another image."""
     return Image.fromarray(array if image.mode == "RGB" else array.reshape(image.height, image.width))
 
@@ -66,30 +67,31 @@ class MixChains(ops.Operation):
     op: ClassVar[str] = "mix_chains"
     moves: ClassVar[bool] = False
     takes_arrays_alone: ClassVar[bool] = True
-    weights: Any  # the chains' weights
+    weights: Sequence[float] | NDArray[np.float32]  # the chains' weights
     chains: tuple[tuple[Step, ...], ...]  # the chains' steps
-    share: Any = None  # the share of the mixed chains in the result; None to blend the chains in one by one
+    share: float | None = None  # the share of the mixed chains in the result; None to blend the chains in one by one
 
     def apply(self, image: Any) -> Any:
         results = zip(self.weights, (self._run(chain, image) for chain in self.chains), strict=True)
-        if self.share is None:
+        share = self.share
+        if share is None:
             return through_pillow(image, lambda one: self._blended(one, results))
         mixed = np.zeros(image.shape, dtype=np.float32)
         for weight, result in results:
             mixed += weight * result.astype(np.float32)
         np.clip(mixed, 0, 255.0, out=mixed)
         other = mixed.astype(np.uint8)
-        return through_pillow(image, lambda one: Image.blend(one, _like(one, other), self.share))
+        return through_pillow(image, lambda one: Image.blend(one, _like(one, other), share))
 
     @staticmethod
-    def _run(chain: tuple[Step, ...], image: Any) -> Any:
+    def _run(chain: tuple[Step, ...], image: UInt8Array) -> UInt8Array:
         if not chain:
             return image
-        made = run_on_image(lower(chain, ImageShape(*(*image.shape, 1)[:3])), image)
+        made: UInt8Array = run_on_image(lower(chain, ImageShape(*(*image.shape, 1)[:3])), image)
         return made.reshape(image.shape)
 
     @staticmethod
-    def _blended(image: Image.Image, results: Any) -> Image.Image:
+    def _blended(image: Image.Image, results: Iterable[tuple[float, UInt8Array]]) -> Image.Image:
         for weight, result in results:
             image = Image.blend(image, _like(image, result), weight)
         return image

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import timm
@@ -19,6 +18,7 @@ from timm.data import random_erasing
 from timm.data import transforms as crops
 
 from fastpipe import ops
+from fastpipe.interop import Foreign
 from fastpipe.interop.transforms.base import Drawing, adapter
 from fastpipe.interop.transforms.known_code import KnownCode, by_code, known_base
 from fastpipe.interop.transforms.pillow_ops import (
@@ -67,7 +67,7 @@ def _resized_crop_box(
     return (height - target_h) // 2, (width - target_w) // 2, target_h, target_w
 
 
-def _one_of(interpolation: InterpolationMode, python: PythonRandom) -> Any:
+def _one_of(interpolation: Foreign, python: PythonRandom) -> Foreign:
     """timm's choice of a filter, random if several are given."""
     return python.choice(interpolation) if isinstance(interpolation, (tuple, list)) else interpolation
 
@@ -85,7 +85,7 @@ def _resize_to(height: int, width: int, interpolation: InterpolationMode) -> ops
 # -- the operations of the policies
 
 
-def _affine(matrix: tuple[float, ...], given: Any, python: PythonRandom) -> tuple[Step, ...]:
+def _affine(matrix: tuple[float, ...], given: Foreign, python: PythonRandom) -> tuple[Step, ...]:
     return (ops.AffineBy(matrix, _resampling(given, python), given.get("fillcolor")),)
 
 
@@ -95,12 +95,12 @@ def _posterized(bits: int) -> tuple[Step, ...]:
     return (ops.Posterize(bits) if bits >= 1 else PosterizeByPillow(bits),)
 
 
-def _resampling(given: Any, python: PythonRandom) -> Any:
+def _resampling(given: Foreign, python: PythonRandom) -> InterpolationMode:
     return interpolation_of(int(_one_of(given.get("resample", theirs._DEFAULT_INTERPOLATION), python)))
 
 
 _AUTOCONTRAST, _EQUALIZE, _INVERT = map(ops.interned_once, (ops.Autocontrast, ops.Equalize, ops.Invert))
-_OPERATIONS: dict[Any, Callable[..., tuple[Step, ...]]] = {
+_OPERATIONS: dict[object, Callable[..., tuple[Step, ...]]] = {
     theirs.auto_contrast: lambda shape, given, python: (_AUTOCONTRAST,),
     theirs.brightness: lambda shape, given, python, factor: (ops.AdjustBrightness(factor),),
     theirs.color: lambda shape, given, python, factor: (ops.AdjustSaturation(factor),),
@@ -132,7 +132,7 @@ _OPERATIONS: dict[Any, Callable[..., tuple[Step, ...]]] = {
 }
 """For each of timm's functions on images, a function that makes its steps of its arguments after the image."""
 
-_NEGATED: dict[Any, Callable[[float, Any], float]] = {
+_NEGATED: dict[object, Callable[[float, Foreign], float]] = {
     theirs._rotate_level_to_arg: lambda level, hparams: (level / theirs._LEVEL_DENOM) * 30.0,
     theirs._shear_level_to_arg: lambda level, hparams: (level / theirs._LEVEL_DENOM) * 0.3,
     theirs._translate_abs_level_to_arg: lambda level, hparams: (
@@ -146,7 +146,7 @@ _NEGATED: dict[Any, Callable[[float, Any], float]] = {
 _LEVELS = frozenset(theirs.LEVEL_TO_ARG.values())
 
 
-def _arguments(level_fn: Any, level: float, hparams: Any, python: PythonRandom) -> tuple[Any, ...]:
+def _arguments(level_fn: Foreign, level: float, hparams: Foreign, python: PythonRandom) -> tuple[Foreign, ...]:
     if level_fn is None:
         return ()
     if level_fn in _NEGATED:
@@ -155,7 +155,7 @@ def _arguments(level_fn: Any, level: float, hparams: Any, python: PythonRandom) 
     if level_fn is theirs._enhance_increasing_level_to_arg:
         value = (level / theirs._LEVEL_DENOM) * 0.9
         return (max(0.1, 1.0 + (-value if python.random() > 0.5 else value)),)
-    found: tuple[Any, ...] = level_fn(level, hparams)
+    found: tuple[Foreign, ...] = level_fn(level, hparams)
     return found
 
 
@@ -167,7 +167,7 @@ class AugmentOp(Drawing):
         return _is_known(self)
 
 
-def _draw_op(op: Any, shape: ImageShape, python: PythonRandom) -> tuple[Step, ...]:
+def _draw_op(op: Foreign, shape: ImageShape, python: PythonRandom) -> tuple[Step, ...]:
     if op.prob < 1.0 and python.random() > op.prob:
         return ()
     magnitude = op.magnitude
@@ -181,13 +181,13 @@ def _draw_op(op: Any, shape: ImageShape, python: PythonRandom) -> tuple[Step, ..
     return _OPERATIONS[op.aug_fn](shape, op.kwargs, python, *arguments)
 
 
-def _is_known(op: Any) -> bool:
+def _is_known(op: Foreign) -> bool:
     """True if an operation is one of timm's, with timm's functions."""
     known = type(op) in (theirs.AugmentOp, AugmentOp)
     return known and op.aug_fn in _OPERATIONS and op.level_fn in _LEVELS and set(op.kwargs) <= {"fillcolor", "resample"}
 
 
-def _drawn_ops(chosen: Any, shape: ImageShape, python: PythonRandom) -> tuple[Step, ...]:
+def _drawn_ops(chosen: Foreign, shape: ImageShape, python: PythonRandom) -> tuple[Step, ...]:
     return tuple(step for op in chosen for step in _draw_op(op, shape, python))
 
 
@@ -212,7 +212,7 @@ class RandAugment(Drawing):
         return all(map(_is_known, self.ops))
 
 
-_AUGMIX: Any = theirs.AugMixAugment
+_AUGMIX: Foreign = theirs.AugMixAugment
 
 
 class AugMixAugment(Drawing):
@@ -227,7 +227,7 @@ class AugMixAugment(Drawing):
             depth = self.depth if self.depth > 0 else numpy.randint(1, 4)
             places = numpy.randint(0, len(self.ops), depth)
             chains.append(_drawn_ops([self.ops[place] for place in places.tolist()], shape, python))
-        return (MixChains(weights, tuple(chains), None if self.blended else share),)
+        return (MixChains(weights, tuple(chains), None if self.blended else float(share)),)
 
     def _can_draw(self) -> bool:
         return all(map(_is_known, self.ops))

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from fastpipe.datasets import ImageIndex
 from fastpipe.environment import line_width, versions
@@ -85,7 +85,7 @@ class CheckResult:
         """True if no file is bad."""
         return self.bad == 0
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Everything except the rows, as JSON values."""
         names = ("root", "decode", "size", "max_pixels", "files", "bad", "noted", "fine", "counts", "empty_classes")
         return {
@@ -137,10 +137,10 @@ def _csv_lines(result: CheckResult) -> Iterator[str]:
 
     yield line(_COLUMNS)
     for row in result.rows:
-        yield line(" ".join(value) if name == "kinds" else value for name, value in _values(row).items())
+        yield line(" ".join(value) if isinstance(value, tuple) else value for value in _values(row).values())
 
 
-def _values(row: FileRow) -> dict[str, Any]:
+def _values(row: FileRow) -> dict[str, object]:
     return {name: getattr(row, name) for name in _COLUMNS}
 
 
