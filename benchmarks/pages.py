@@ -215,8 +215,7 @@ def loader_part(data: Any) -> str:
 {in_turn(data["rows"]["epoch"], ["loader", "images/s", "speed-up over torchvision"], LOADERS)}
 
 The same training transform, {data["workers"]} persistent workers, random order. Time from making the loader to its
-first
-batch, with spawned workers: {first}."""
+first batch, with spawned workers: {first}."""
 
 
 SHOWN = {
