@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -14,7 +15,7 @@ from fastpipe.datasets import BadFile, ImageDataset
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import BadFilesError, DatasetError
-from fastpipe.executor import BatchSpec, ImageStages, SampleTask
+from fastpipe.executor import BatchSpec, SampleTask, StageOptions
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.readers import MaxPixels
 from fastpipe.types import Generators
@@ -162,8 +163,9 @@ class _Items(ImageDataset):
     def _fastpipe_policy(self) -> BadFilePolicy:
         return _ItemPolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
-        return super()._fastpipe_stages(kind, generators=self._generators, out=self._out, shared=False, **options)
+    def _fastpipe_stage_options(self) -> StageOptions:
+        options = super()._fastpipe_stage_options()
+        return replace(options, generators=self._generators, out=self._out, shared=False)
 
     def load(self) -> torch.Tensor:
         out = self._out

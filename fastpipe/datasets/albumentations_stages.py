@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from fastpipe.datasets.joint_stages import TargetSource
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
-from fastpipe.executor import ImageStages, SampleTask
+from fastpipe.executor import ImageStages, SampleTask, StageOptions
 from fastpipe.pillow.lazy_image import source_of
 from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, named_call_of, reseed
+from fastpipe.types import Sample
 
 Names = dict[tuple[int, str | None], str]
 """The transform's argument for each value, by (number of the sample's part, key in it); key None if it is no dict."""
@@ -31,13 +32,12 @@ class AlbumentationsStages(ImageStages):
     """The stages of images and targets that go through an albumentations transform.
 
     Args:
-        given: as of `ImageStages`.
-        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the sample's parts after the image.
         options: as of `ImageStages`.
+        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the sample's parts after the image.
     """
 
-    def __init__(self, *given: Any, dataset: TargetSource, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, options: StageOptions, dataset: TargetSource) -> None:
+        super().__init__(options)
         self._dataset = dataset
 
     def places(self, count: int, options: object) -> None:
@@ -66,8 +66,9 @@ class AlbumentationsStages(ImageStages):
         task.image = made.pop("image")
         task.target = task.image, *put_back(parts, names, made)
 
-    def sample_of(self, task: SampleTask) -> object:
-        return task.target
+    def sample_of(self, task: SampleTask) -> Sample:
+        sample: Sample = task.target
+        return sample
 
 
 def named_arguments(

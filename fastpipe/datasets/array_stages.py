@@ -19,6 +19,7 @@ from fastpipe.executor import (
     ImageStages,
     SampleTask,
     SlotAllocator,
+    StageOptions,
     batch_memory,
 )
 from fastpipe.sources import fetch_files
@@ -69,13 +70,13 @@ class ArrayStages(ImageStages):
     """The stages of arrays.
 
     Args:
-        given, options: as of `ImageStages`.
+        options: as of `ImageStages`.
         form: returns the form of the arrays: the user's, or that of the first file.
         form_is_given: the user gave the form, as the files have no headers.
     """
 
-    def __init__(self, *given: Any, form: Callable[[], Form], form_is_given: bool, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, options: StageOptions, form: Callable[[], Form], form_is_given: bool) -> None:
+        super().__init__(options)
         self._form, self._form_is_given = form, form_is_given
         self._crops = bool(self.pipeline.drawn)
 

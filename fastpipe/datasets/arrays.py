@@ -78,9 +78,9 @@ class Arrays(ImageDataset):
             raise DatasetError("there is no array in this dataset.")
         return self.__form
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ArrayStages, **options: object) -> ImageStages:
+    def _fastpipe_stages(self) -> ImageStages:
         dataset = weakref.proxy(self)  # weak, as the dataset holds the stages
-        return super()._fastpipe_stages(kind, form=lambda: dataset.form, form_is_given=self.__given, **options)
+        return ArrayStages(self._fastpipe_stage_options(), lambda: dataset.form, self.__given)
 
 
 class ArrayFolder(Arrays, ImageFolder):

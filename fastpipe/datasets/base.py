@@ -33,12 +33,13 @@ from fastpipe.executor import (
     PendingBatch,
     SampleTask,
     SharedEpoch,
+    StageOptions,
 )
 from fastpipe.index.table import Array
 from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.paths import absolute_path
 from fastpipe.readers import MaxPixels
-from fastpipe.rng import copied_generators, keyed_generators, sample_keys
+from fastpipe.rng import sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
 from fastpipe.types import Generators, Recipe, Sample
 
@@ -221,30 +222,33 @@ class ImageDataset(Dataset[Sample]):
         """Makes the samples; replaced by a new one if the dataset's attributes or its transform have changed."""
         state, pipeline = self._fastpipe, self.pipeline
         known = state.executor
-        if known is None or known.stages.compiled is not pipeline:
-            stages = self._fastpipe_stages()
+        if known is None or known.stages.options.pipeline is not pipeline:
             # A weak proxy, as the dataset holds its executor: a reference cycle would keep shared memory, threads and
             # batches until the garbage collector runs.
             dataset = weakref.proxy(self)
             known = state.executor = BatchExecutor(
-                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, stages.policy, self.threads
+                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch),
+                self._fastpipe_stages(),
+                self.threads,
+                state.times,
             )
-            known.times = state.times
         return known
 
     def _fastpipe_policy(self) -> BadFilePolicy:
         return BadFilePolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
-        """Builds the stages that make samples: `kind` is a class derived from `ImageStages`, `options` are its own."""
-        return kind(
+    def _fastpipe_stages(self) -> ImageStages:
+        """Builds the stages that make samples."""
+        return ImageStages(self._fastpipe_stage_options())
+
+    def _fastpipe_stage_options(self) -> StageOptions:
+        return StageOptions(
             self.pipeline,
             DecodeOptions(self.reader, self.config, self.apply_exif, self.max_pixels),
             self._fastpipe_policy(),
             self.target_transform,
             loader=None if self.plans else self.loader,
             seeded=self.seed is not None,
-            **options,
         )
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
@@ -396,11 +400,8 @@ class ImageDataset(Dataset[Sample]):
             raise DatasetError(
                 "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
             )
-        index = operator.index(index)
-        (task,) = self._fastpipe_tasks([index], self._fastpipe_epoch if epoch is None else epoch)
-        if generators is None:
-            generators = copied_generators() if task.key is None else keyed_generators(task.key)
-        return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
+        epoch = self._fastpipe_epoch if epoch is None else epoch
+        return self.executor.recipe(operator.index(index), epoch, generators)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """Makes a sample by a recipe that was drawn before: the same image, whatever the generators' state.
@@ -421,9 +422,7 @@ class ImageDataset(Dataset[Sample]):
         if not self.plans:
             raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
         epoch = self._fastpipe_epoch
-        (task,) = self._fastpipe_tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
-        made: Sample = self.executor.stages.replay(task, recipe)
-        return made
+        return self.executor.replay(recipe, index, epoch if epoch is None or recipe.epoch is None else recipe.epoch)
 
     def extra_repr(self) -> str:
         """Lines for the repr, after the root folder."""

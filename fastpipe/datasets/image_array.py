@@ -80,5 +80,5 @@ class ImageArray(ImageDataset):
         """The target of a sample; override it if it isn't ``targets[index]``."""
         return self.targets[index]
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = PixelStages, **options: object) -> ImageStages:
-        return super()._fastpipe_stages(kind, array=PixelArray(self.data, self.channels_first), **options)
+    def _fastpipe_stages(self) -> ImageStages:
+        return PixelStages(self._fastpipe_stage_options(), PixelArray(self.data, self.channels_first))

@@ -98,11 +98,13 @@ class JointDataset(ImageDataset):
         joint = self._fastpipe_joint
         return super().pipeline if joint is None else self._fastpipe_compiled(joint, v2_alone=True)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = TargetStages, **options: object) -> ImageStages:
+    def _fastpipe_stages(self) -> ImageStages:
+        options, dataset = self._fastpipe_stage_options(), weakref.proxy(self)  # weak, as the dataset holds the stages
         joint = self._fastpipe_joint
-        if joint is not None:
-            kind = JointStages if named_call_of(joint) is None else AlbumentationsStages
-        return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # weak: it holds the stages
+        if joint is None:
+            return TargetStages(options, dataset)
+        kind = JointStages if named_call_of(joint) is None else AlbumentationsStages
+        return kind(options, dataset)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """Replays a recipe as `ImageDataset.replay`; raises PlanError if there are joint transforms.

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.executor import BatchSpec, ImageStages, SampleTask, SlotAllocator
+from fastpipe.executor import BatchSpec, ImageStages, SampleTask, SlotAllocator, StageOptions
 from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
@@ -20,7 +20,7 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.compose_plan import pipelines_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Step
+from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Sample, Step
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
 
@@ -95,12 +95,12 @@ class TargetStages(ImageStages):
     """The stages of images whose targets depend on the image's size; image and target have separate transforms.
 
     Args:
-        given: as of `ImageStages`.
+        options: as of `ImageStages`.
         dataset: a weak proxy of the `JointDataset`, whose `targets_of` makes the targets.
     """
 
-    def __init__(self, *given: Any, dataset: TargetSource, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, options: StageOptions, dataset: TargetSource) -> None:
+        super().__init__(options)
         self._dataset = dataset
         self._spreads_targets = dataset._fastpipe_spreads_targets
 
@@ -124,12 +124,12 @@ class TargetStages(ImageStages):
         targets = with_masks(self._targets_of(task.target, size))
         task.target = targets if self._spreads_targets else targets[0]
 
-    def finish(self, task: SampleTask) -> object:
+    def finish(self, task: SampleTask) -> None:
         if task.finished is None and self.loader is not None:
             self._make_targets(task, self._loaded_size(task))
             if not self.pipeline.unplanned:
                 super().transform_target(task)
-        return super().finish(task)
+        super().finish(task)
 
     def _loaded_size(self, task: SampleTask) -> tuple[int, int]:
         """The ``(height, width)`` of the image that the user's loader returned."""
@@ -143,7 +143,7 @@ class TargetStages(ImageStages):
             "tensor (C, H, W): boxes and masks need the image's size."
         )
 
-    def sample_of(self, task: SampleTask) -> object:
+    def sample_of(self, task: SampleTask) -> Sample:
         return (task.image, *task.target) if self._spreads_targets else (task.image, task.target)
 
 
@@ -214,8 +214,9 @@ class JointStages(TargetStages):
     def run_rest(self, task: SampleTask) -> None:
         task.target = _run(self._rest_calls(), task.target)
 
-    def sample_of(self, task: SampleTask) -> object:
-        return task.target
+    def sample_of(self, task: SampleTask) -> Sample:
+        sample: Sample = task.target
+        return sample
 
 
 def _run(transforms: Sequence[Callable[..., object]], sample: object) -> object:

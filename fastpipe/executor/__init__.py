@@ -4,7 +4,7 @@ from fastpipe.executor.batch import BatchBuilder, BatchSpec, CollatedBatch, Imag
 from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.epochs import SharedEpoch
-from fastpipe.executor.image_stages import DecodeOptions, ImageStages, upright
+from fastpipe.executor.image_stages import DecodeOptions, ImageStages, StageOptions, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
 from fastpipe.executor.stage_times import Row, Stage, StageTimes
 from fastpipe.executor.tasks import SampleTask

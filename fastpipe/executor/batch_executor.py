@@ -8,7 +8,8 @@ with targets.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from dataclasses import replace
+from typing import overload
 
 import torch
 
@@ -17,13 +18,14 @@ from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.stage_times import Row, Stage, StageListener
-from fastpipe.executor.tasks import FailurePolicy, SampleTask
+from fastpipe.executor.tasks import SampleTask
+from fastpipe.rng import copied_generators, keyed_generators
 from fastpipe.sources.threads import Threads, kept_threads
+from fastpipe.types import Generators, Recipe, Sample
 
 CHUNK = 64
 """Samples of a batch that are read before the first of them is decoded. A whole batch's files may not fit in memory,
-and
-the core can decode the first ones while others are read and drawn."""
+and the core can decode the first ones while others are read and drawn."""
 
 
 class BatchExecutor:
@@ -32,35 +34,32 @@ class BatchExecutor:
     Args:
         tasks_of: makes tasks, which say what to read, from sample indices and an epoch (None without a seed).
         stages: the stages that process the tasks.
-        policy: the policy for samples that fail.
         threads: number of decoding threads, unless a batch sets it; 0 decodes in the calling thread only.
-
-    Attributes:
         times: the row of `StageTimes` to which batches add; None to measure nothing.
     """
-
-    times: Row | None = None
 
     def __init__(
         self,
         tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
         stages: ImageStages,
-        policy: FailurePolicy,
         threads: int = 0,
+        times: Row | None = None,
     ) -> None:
         self.tasks_of = tasks_of
         self.stages = stages
-        self.policy = policy
         self.threads = threads
+        self.times = times
         self._pool: Threads | None = None
 
     @overload
-    def run(self, indices: Sequence[int], epoch: int | None = None, options: None = None) -> list[Any]: ...
+    def run(self, indices: Sequence[int], epoch: int | None = None, options: None = None) -> list[Sample]: ...
     @overload
-    def run(self, indices: Sequence[int], epoch: int | None, options: BatchSpec | None) -> list[Any] | ImageBatch: ...
+    def run(
+        self, indices: Sequence[int], epoch: int | None, options: BatchSpec | None
+    ) -> list[Sample] | ImageBatch: ...
     def run(
         self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
-    ) -> list[Any] | ImageBatch:
+    ) -> list[Sample] | ImageBatch:
         """Makes samples: an `ImageBatch` if options are given and all samples fit into one tensor, else a list.
 
         Args:
@@ -69,8 +68,7 @@ class BatchExecutor:
             options: the batch's options; None for a list.
         """
         if self.stages.one_by_one and len(indices) > 1:
-            alone: list[Any] = [self.submit([index], epoch).result() for index in indices]
-            return [sample for samples in alone for sample in samples]
+            return [sample for index in indices for sample in self.run([index], epoch)]
         return self.submit(indices, epoch, options).result()
 
     def submit(
@@ -82,6 +80,24 @@ class BatchExecutor:
             places = self.stages.places(len(indices), options)
         threads = self.threads if options is None or options.threads is None else options.threads
         return PendingBatch(self, indices, epoch, places, threads)
+
+    def recipe(self, index: int, epoch: int | None, generators: Generators | None) -> Recipe:
+        """Draws a sample's recipe; reads only the file's header.
+
+        Args:
+            index: the sample's index.
+            epoch: the epoch of its random numbers; None without a seed.
+            generators: generators to draw from; None for the sample's own, or a copy of the global ones without a seed.
+        """
+        (task,) = self.tasks_of([index], epoch)
+        if generators is None:
+            generators = copied_generators() if task.key is None else keyed_generators(task.key)
+        return replace(self.stages.recipe(task, generators), index=index, epoch=task.epoch)
+
+    def replay(self, recipe: Recipe, index: int, epoch: int | None) -> Sample:
+        """Makes a sample by a recipe that was drawn before; see `ImageStages.replay`."""
+        (task,) = self.tasks_of([index], epoch)
+        return self.stages.replay(task, recipe)
 
     def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[object]) -> None:
         """Calls a function for each set of arguments, in Python threads."""
@@ -114,7 +130,7 @@ class PendingBatch:
         places: SlotAllocator | None,
         threads: int,
     ) -> None:
-        self._executor, self._stages, self._policy = executor, executor.stages, executor.policy
+        self._executor, self._stages, self._policy = executor, executor.stages, executor.stages.policy
         self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None for a sample that is left out
@@ -133,7 +149,7 @@ class PendingBatch:
         """True if `result` may draw after `submit_rest`: for substitutes of bad files."""
         return self._policy.draws
 
-    def result(self) -> ImageBatch | list[Any]:
+    def result(self) -> ImageBatch | list[Sample]:
         """The finished samples, without those left out: an `ImageBatch` if all fit into one tensor, else a list."""
         tell = self._tell
         self.submit_rest()
@@ -143,7 +159,7 @@ class PendingBatch:
             for position, task in enumerate(self._tasks):
                 if task is not None and task.error is not None:
                     self._substitute(position, task)
-        result: ImageBatch | list[Any]
+        result: ImageBatch | list[Sample]
         if self._places is not None and (kept := [task for task in self._tasks if task is not None]):
             result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
         else:
@@ -151,14 +167,15 @@ class PendingBatch:
         tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
         return result
 
-    def _finished(self) -> list[Any]:
+    def _finished(self) -> list[Sample]:
         """Finishes samples one by one: some files turn out bad only when the user's code reads the pixels."""
-        samples = []
+        samples: list[Sample] = []
         for position in range(len(self._tasks)):
             while (task := self._tasks[position]) is not None:
-                sample = self._stages.finish(task) if task.error is None else None
                 if task.error is None:
-                    samples.append(sample)
+                    self._stages.finish(task)
+                if task.error is None:
+                    samples.append(self._stages.sample_of(task) if task.finished is None else task.finished)
                     break
                 self._substitute(position, task)
         return samples
