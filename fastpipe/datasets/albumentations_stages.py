@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fastpipe.datasets.joint_stages import TargetSource
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
 from fastpipe.executor import ImageStages, SampleTask, StageOptions
+from fastpipe.index.table import Array
 from fastpipe.pillow.lazy_image import source_of
 from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, named_call_of, reseed
 from fastpipe.types import Sample
@@ -140,7 +140,7 @@ def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
     return Pixels(size, file.values)
 
 
-def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> NDArray[np.generic]:
+def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> Array:
     """Converts boxes ``(N, 4)`` to the format that the transform's ``bbox_params`` name.
 
     Raises:

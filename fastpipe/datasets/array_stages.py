@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch.utils.data import get_worker_info
@@ -22,6 +21,7 @@ from fastpipe.executor import (
     StageOptions,
     batch_memory,
 )
+from fastpipe.ops import Crop
 from fastpipe.sources import fetch_files
 from fastpipe.types import Generators, Recipe
 
@@ -182,5 +182,8 @@ class ArrayStages(ImageStages):
 
 def _box(task: SampleTask) -> Box | None:
     """The drawn window ``(top, left, height, width)``; None for the whole array."""
-    steps: Any = task.steps
-    return (steps[0].top, steps[0].left, steps[0].height, steps[0].width) if steps else None
+    if not task.steps:
+        return None
+    (crop,) = task.steps
+    assert isinstance(crop, Crop)
+    return crop.top, crop.left, crop.height, crop.width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +25,7 @@ from fastpipe.index.list_files import Column
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.transforms.pipeline import Pipeline
+from fastpipe.types import Transform
 
 DataType: TypeAlias = "torch.dtype | DTypeLike"
 _RAW = (".bin", ".raw", ".dat")
@@ -118,8 +119,8 @@ class ArrayFolder(Arrays, ImageFolder):
     def __init__(
         self,
         root: str | Path | ByteSource,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,
@@ -166,8 +167,8 @@ class ArrayList(Arrays, ImageList):
     def __init__(
         self,
         source: str | os.PathLike[str] | ImageIndex | Sequence[object],
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,

@@ -17,6 +17,7 @@ from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
+from fastpipe.types import Transform
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -103,8 +104,8 @@ class ImageFolder(IndexedDataset):
     def __init__(
         self,
         root: str | Path | ByteSource,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         loader: Callable[[str], object] = default_loader,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,

@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import torch
 from PIL import Image
@@ -20,7 +20,7 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.compose_plan import pipelines_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Sample, Step
+from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Sample, Step, Target, Transform
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
 
@@ -65,8 +65,8 @@ class TargetSource(Protocol):
 
     @property
     def _fastpipe_spreads_targets(self) -> bool: ...
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]: ...
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]: ...
+    def targets_of(self, target: Target, size: tuple[int, int]) -> tuple[object, ...]: ...
+    def named_targets_of(self, target: Target, size: tuple[int, int], transform: object) -> tuple[object, ...]: ...
 
 
 def v2_samples() -> V2Samples:
@@ -154,7 +154,7 @@ class JointStages(TargetStages):
     """
 
     finishes_in_python = True
-    _rest: list[Callable[..., object]] | None = None
+    _rest: list[Transform] | None = None
 
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
@@ -162,7 +162,7 @@ class JointStages(TargetStages):
     def places(self, count: int, options: object) -> None:
         """Returns None: the transforms decide what a sample holds, so samples are collated."""
 
-    def _rest_calls(self) -> list[Callable[..., object]]:
+    def _rest_calls(self) -> list[Transform]:
         """The unplanned part's transforms: unknown ones as they are, each run of known ones as one `Compose`."""
         if self._rest is None:
             compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.unplanned else None
@@ -174,7 +174,8 @@ class JointStages(TargetStages):
         if self.loader is not None:
             return
         try:
-            shape: Any = task.shape
+            shape = task.shape
+            assert shape is not None
             targets = self._targets_of(task.target, shape.size)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
         except Exception as error:  # raised again by the policy, unless the file is bad
@@ -198,7 +199,8 @@ class JointStages(TargetStages):
         self.read_one(task)
         if task.error is not None:
             raise task.error
-        shape: Any = task.shape
+        shape = task.shape
+        assert shape is not None
         steps, _ = self._drawn(task, shape, self._targets_of(task.target, shape.size), generators)
         if steps is None:
             raise PlanError(f"the transforms look at the pixels of sample {task.source_index}: they have no recipe.")
@@ -219,7 +221,7 @@ class JointStages(TargetStages):
         return sample
 
 
-def _run(transforms: Sequence[Callable[..., object]], sample: object) -> object:
+def _run(transforms: Sequence[Transform], sample: object) -> object:
     for transform in transforms:
         sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
     return sample

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -21,7 +20,7 @@ from fastpipe.memory.shm_pool import lent_bytes, new_shared
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program
-from fastpipe.types import Recipe
+from fastpipe.types import Recipe, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ class BatchBuilder:
             return False
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 
-    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+    def finish(self, targets: list[Target], positions: Sequence[int]) -> ImageBatch:
         """The batch of these slots; leaves out all others.
 
         Args:

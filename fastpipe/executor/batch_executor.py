@@ -7,11 +7,9 @@ with targets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import overload
-
-import torch
 
 from fastpipe.core import end_threads, thread_resources
 from fastpipe.executor.batch import BatchSpec, ImageBatch
@@ -99,14 +97,14 @@ class BatchExecutor:
         (task,) = self.tasks_of([index], epoch)
         return self.stages.replay(task, recipe)
 
-    def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[object]) -> None:
-        """Calls a function for each set of arguments, in Python threads."""
+    def map(self, threads: int, function: Callable[[SampleTask], None], tasks: Sequence[SampleTask]) -> None:
+        """Calls a function for each task, in Python threads."""
         if threads < 2:
-            for each in zip(*arguments, strict=True):
-                function(*each)
+            for task in tasks:
+                function(task)
             return
         pool = self._pool = kept_threads(self._pool, threads, "fastpipe")
-        list(pool.executor.map(function, *arguments))
+        list(pool.executor.map(function, tasks))
 
     def end_threads(self) -> None:
         """Ends the threads that work for the calling thread; its next batch starts new ones."""
@@ -233,15 +231,13 @@ class PendingBatch:
         left = run.wait()
         tell(Stage.CORE)
         if left:
-            places = self._places
-            outs = [None if places is None else places.place(task.slot) for task in left]
-            self._executor.map(self._threads, self._make, left, outs)
+            self._executor.map(self._threads, self._make, left)
             tell(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
 
-    def _make(self, task: SampleTask, out: torch.Tensor | None) -> None:
+    def _make(self, task: SampleTask) -> None:
         try:
-            self._stages.make(task, out)
+            self._stages.make(task, None if self._places is None else self._places.place(task.slot))
         except Exception as error:  # raised again by the policy, unless the file is bad
             self._policy.failed(task, error)
 

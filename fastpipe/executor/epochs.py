@@ -6,7 +6,6 @@ import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -89,7 +88,7 @@ class SharedEpoch:
         self._shared: torch.Tensor = number.share_memory_()  # type: ignore[no-untyped-call]
         self._number = self._shared.numpy()  # torch's own way to read a number releases the GIL
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
+    def __deepcopy__(self, memo: dict[int, object]) -> SharedEpoch:
         return SharedEpoch(self.get())
 
 

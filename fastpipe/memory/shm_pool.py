@@ -16,7 +16,6 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing import active_children, current_process
-from typing import Any
 
 import numpy as np
 import torch
@@ -212,8 +211,8 @@ class _Handle:
 
     memory: torch.Tensor
 
-    def __reduce__(self) -> Any:
-        return reduce_tensor(self.memory)  # type: ignore[no-untyped-call]
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduce_tensor(self.memory)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _Opened:
