@@ -7,7 +7,7 @@ import os
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from numpy.typing import DTypeLike
@@ -38,24 +38,22 @@ class Arrays(ImageDataset):
     __given: bool = False
     __crop: RandomCrop | None = None
 
-    def __init__(
-        self,
-        *given: Any,
-        crop: int | Sequence[int] | None,
-        dtype: DataType | None,
-        shape: Sequence[int] | None,
-        **options: Any,
+    def _fastpipe_set_form(
+        self, crop: int | Sequence[int] | None, dtype: DataType | None, shape: Sequence[int] | None
     ) -> None:
+        """Sets the crop, and the form of files without a header; comes before ``super().__init__``."""
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files have both in their headers.")
         if dtype is not None and shape is not None:
             self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
             self.__crop = RandomCrop(crop)
-        super().__init__(*given, **options)
+
+    def _fastpipe_read_form(self) -> None:
+        """Reads the form of the first array, before workers are started; comes after ``super().__init__``."""
         with contextlib.suppress(OSError):  # an error of the first file is raised with its sample
             if len(self):
-                _ = self.form  # read before workers are started
+                _ = self.form
 
     @property
     def pipeline(self) -> Pipeline:
@@ -132,18 +130,11 @@ class ArrayFolder(Arrays, ImageFolder):
         **options: Unpack[SampleOptions],
     ) -> None:
         self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
+        self._fastpipe_set_form(crop, dtype, shape)
         super().__init__(
-            root,
-            transform,
-            target_transform,
-            crop=crop,
-            dtype=dtype,
-            shape=shape,
-            allow_empty=allow_empty,
-            index=index,
-            cache=cache,
-            **options,
+            root, transform, target_transform, allow_empty=allow_empty, index=index, cache=cache, **options
         )
+        self._fastpipe_read_form()
 
 
 class ArrayList(Arrays, ImageList):
@@ -178,15 +169,6 @@ class ArrayList(Arrays, ImageList):
         cache: Cache | None = None,
         **options: Unpack[SampleOptions],
     ) -> None:
-        super().__init__(
-            source,
-            transform,
-            target_transform,
-            crop=crop,
-            dtype=dtype,
-            shape=shape,
-            root=root,
-            columns=columns,
-            cache=cache,
-            **options,
-        )
+        self._fastpipe_set_form(crop, dtype, shape)
+        super().__init__(source, transform, target_transform, root=root, columns=columns, cache=cache, **options)
+        self._fastpipe_read_form()
