@@ -15,7 +15,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import Process
-from typing import Any
+from types import FrameType
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils.data import IterableDataset
@@ -66,6 +67,9 @@ _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 # torch would then wait five seconds for each worker, which gets no message.
 _channels: dict[int, tuple[object, ...]] = {}
 
+Received: TypeAlias = tuple[bool, object]
+"""Whether a message came from a worker, and the message."""
+
 
 class MonitoredIterator(_MultiProcessingDataLoaderIter):
     """torch's iterator over the batches of workers, which says what it waits for if a batch takes long.
@@ -102,7 +106,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         # The attributes that torch's methods need if its constructor fails early.
         self._shutdown = self._worker_pids_set = False
         self._workers = []
-        self._index_queues: list[Any] = []
+        self._index_queues = []
         self._worker_result_queue: Any = None
         given = copy.copy(loader)
         vars(given)["persistent_workers"] = stays
@@ -177,7 +181,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         with _interrupts_deferred(_interrupt_soon):  # a KeyboardInterrupt raised in __del__ would be lost
             super().__del__()
 
-    def _get_data(self) -> Any:
+    def _get_data(self) -> object:
         try:
             return super()._get_data()  # type: ignore[no-untyped-call]
         except Exception as error:  # not the user's: torch passes their errors in place of a batch
@@ -187,7 +191,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             self._kill()
             raise better from error
 
-    def _try_get_data(self, timeout: float = 5.0) -> Any:
+    def _try_get_data(self, timeout: float = 5.0) -> Received:
         now = time.monotonic()
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
         if not self._timeout and not self._warned and now - self._waiting_since >= PATIENCE_S:
@@ -201,12 +205,13 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             self._waiting_since = None
         return found
 
-    def _poll(self, seconds: float) -> Any:
+    def _poll(self, seconds: float) -> Received:
         try:
             self._register_workers()
             if dead := self._dead_workers():  # died since the last batch
                 raise RuntimeError(f"DataLoader worker (pid {dead[0][1].pid}) {_DIED[0]}")
-            return super()._try_get_data(seconds)  # type: ignore[no-untyped-call]
+            received: Received = super()._try_get_data(seconds)  # type: ignore[no-untyped-call]
+            return received
         finally:
             self._unregister_workers()
 
@@ -324,8 +329,8 @@ def _interrupts_deferred(interrupt: Callable[[], None] | None = None) -> Iterato
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield  # Python runs signal handlers in the main thread only
         return
-    came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:
