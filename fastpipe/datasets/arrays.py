@@ -21,7 +21,7 @@ from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.list_files import Column
+from fastpipe.index.read_list import Column
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.transforms.pipeline import Pipeline

@@ -17,6 +17,7 @@ import torch
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import BadFilesError, DecodeError, FastpipeWarning
 from fastpipe.index.table import Array
+from fastpipe.memory.shm_pool import shared
 from fastpipe.types import Target
 
 
@@ -209,8 +210,7 @@ class BadFileRecord:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        memory = torch.zeros(_SHARED.itemsize + 2 * count, dtype=torch.uint8)
-        self._use(memory.share_memory_())  # type: ignore[no-untyped-call]
+        self._use(shared(torch.zeros(_SHARED.itemsize + 2 * count, dtype=torch.uint8)))
         self.begin(count, by_loader=False)
 
     def _use(self, memory: torch.Tensor) -> None:

@@ -22,8 +22,8 @@ from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.table import Array
 
-Record: TypeAlias = dict[str, Any]
-"""An object of a JSON file."""
+Record: TypeAlias = format.JsonObject
+"""An object of an annotation file."""
 
 
 class Annotations:

@@ -14,8 +14,8 @@ from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.list_files import Column
 from fastpipe.index.list_source import ListSource, index_of_rows
+from fastpipe.index.read_list import Column
 from fastpipe.index.table import Array, Listing
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, source_of

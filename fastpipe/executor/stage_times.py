@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fastpipe.memory.shm_pool import shared
+
 Row: TypeAlias = "memoryview[float]"
 
 
@@ -28,8 +30,7 @@ class StageTimes:
     """A row for each process that makes batches, in memory that all of them share; each adds to its own row."""
 
     def __init__(self, processes: int) -> None:
-        zeros = torch.zeros((processes, len(Stage)), dtype=torch.float64)
-        self._rows: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
+        self._rows = shared(torch.zeros((processes, len(Stage)), dtype=torch.float64))
 
     def row(self, process: int) -> Row:
         """The row of a process, to add to: number of images, then seconds by `Stage`."""

@@ -25,7 +25,7 @@ from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.executor import SharedEpoch, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.memory.shm_pool import begin_worker
+from fastpipe.memory.shm_pool import begin_worker, shared
 
 _LAST_BATCH_S = 1.0
 
@@ -37,8 +37,7 @@ class Heartbeats:
     """
 
     def __init__(self, workers: int, threads: int) -> None:
-        zeros = torch.zeros((workers, threads + 1, 2), dtype=torch.int64)
-        self._numbers: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
+        self._numbers = shared(torch.zeros((workers, threads + 1, 2), dtype=torch.int64))
 
     def listen(self, worker: int, datasets: Iterable[ImageDataset]) -> None:
         """Makes the datasets in a worker's process record each sample that they begin."""

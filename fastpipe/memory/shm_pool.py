@@ -307,6 +307,11 @@ def new_shared(size: int) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8).set_(storage)
 
 
+def shared(tensor: torch.Tensor) -> torch.Tensor:
+    """Moves a tensor's values to shared memory, which forked workers inherit, and spawned ones get a handle to."""
+    return tensor.share_memory_()  # type: ignore[no-untyped-call, no-any-return]
+
+
 def too_small(needed: int, what: str) -> LoaderError:
     """The error for too little shared memory for `needed` bytes; `what` is the start of a phrase about them."""
     room = shared_memory_room()

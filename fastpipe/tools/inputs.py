@@ -19,8 +19,9 @@ from fastpipe.datasets import ImageDataset, ImageFolder, ImageIndex, ImageList, 
 from fastpipe.datasets.arrays import Arrays
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
+from fastpipe.index.extensions import IMG_EXTENSIONS
+from fastpipe.index.folder_source import is_folder
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions
-from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_container, named_images
 from fastpipe.index.statistics import files_left_out
 from fastpipe.loading import DataLoader
