@@ -12,7 +12,6 @@ from typing import Protocol
 
 import numpy as np
 
-from fastpipe.datasets._bad_files_log import append_once
 from fastpipe.datasets.bad_files import (
     REPLACED,
     SKIPPED,
@@ -26,6 +25,7 @@ from fastpipe.datasets.bad_files import (
     with_note,
     without_tracebacks,
 )
+from fastpipe.datasets.bad_files_log import append_once
 from fastpipe.datasets.private import PrivateState
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.executor import SampleTask

@@ -15,7 +15,7 @@ from fastpipe.core import end_threads, thread_resources
 from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.image_stages import ImageStages
-from fastpipe.executor.stage_times import Row, Stage, StageListener
+from fastpipe.executor.stage_times import Row, Stage, StageClock
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.rng import copied_generators, keyed_generators
 from fastpipe.sources.threads import Threads, kept_threads
@@ -133,7 +133,7 @@ class PendingBatch:
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None for a sample that is left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
-        self._tell = StageListener(executor.times)
+        self._clock = StageClock(executor.times)
         if indices:
             self._submit_next()
 
@@ -149,10 +149,10 @@ class PendingBatch:
 
     def result(self) -> ImageBatch | list[Sample]:
         """The finished samples, without those left out: an `ImageBatch` if all fit into one tensor, else a list."""
-        tell = self._tell
+        clock = self._clock
         self.submit_rest()
         self._settle()
-        tell(None)
+        clock(None)
         if self._places is not None:
             for position, task in enumerate(self._tasks):
                 if task is not None and task.error is not None:
@@ -162,7 +162,7 @@ class PendingBatch:
             result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
         else:
             result = self._finished()
-        tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
+        clock(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
         return result
 
     def _finished(self) -> list[Sample]:
@@ -185,21 +185,21 @@ class PendingBatch:
         for position, task in enumerate(tasks, first):
             task.slot = position
         self._tasks += tasks
-        if self._tell.row is not None:
-            self._tell.row[Stage.IMAGES] += len(tasks)
+        if self._clock.row is not None:
+            self._clock.row[Stage.IMAGES] += len(tasks)
         self._begin(tasks)
 
     def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes the tasks before them meanwhile."""
-        stages, places, tell = self._stages, self._places, self._tell
-        tell(None)
+        stages, places, clock = self._stages, self._places, self._clock
+        clock(None)
         stages.read(tasks, self._resources)
-        tell(Stage.READ)
+        clock(Stage.READ)
         tasks = [task for task in tasks if task.error is None]
         stages.draw(tasks)
         tasks = [task for task in tasks if task.error is None]
         stages.lower(tasks)
-        tell(Stage.DRAW)
+        clock(Stage.DRAW)
         for task in tasks if places is not None else ():
             if places is not None and not places.accept(task):
                 tasks = self._as_list()
@@ -226,13 +226,13 @@ class PendingBatch:
         running, self._running = self._running, None
         if running is None:
             return
-        (run, tasks), tell = running, self._tell
-        tell(None)
+        (run, tasks), clock = running, self._clock
+        clock(None)
         left = run.wait()
-        tell(Stage.CORE)
+        clock(Stage.CORE)
         if left:
             self._executor.map(self._threads, self._make, left)
-            tell(Stage.PYTHON)
+            clock(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
 
     def _make(self, task: SampleTask) -> None:

@@ -43,7 +43,7 @@ class StageTimes:
         return total
 
 
-class StageListener:
+class StageClock:
     """Measures the stages of one batch: called with each stage when it is done, or with None to restart the clock.
 
     Args:

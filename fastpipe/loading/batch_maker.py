@@ -105,7 +105,7 @@ class BatchMaker:
             if state is not None:  # a dropped task that is being made keeps the old streams
                 self._streams = Streams(state)
 
-    def go_on_with(self, streams: Streams, ahead: list[BatchTask]) -> None:
+    def use_streams(self, streams: Streams, ahead: list[BatchTask]) -> None:
         """Sets the streams for later tasks; clears the state of the tasks `ahead`, which don't draw from streams."""
         with self._changed:
             self._streams = streams

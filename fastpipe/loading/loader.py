@@ -195,10 +195,10 @@ class DataLoader(LoaderBase):
             self._warned_of_ranks = warn_of_whole_epochs()
         # Persistent workers serve one iteration at a time: the newest.
         busy = not take_over(self._iterator)
-        self._epochs = self._go_on(busy)
+        self._epochs = self._choose_epochs(busy)
         indices = self._sampler()
         begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
-        self._order, sampler = self._order_of_its_own()
+        self._order, sampler = self._copy_order()
         self._progress = Progress(sampler)
         self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
         kept = self._iterator
@@ -225,7 +225,7 @@ class DataLoader(LoaderBase):
         """The source of batches of indices, or of single indices, for torch's iterators."""
         return super()._index_sampler if self._order is None else self._order
 
-    def _order_of_its_own(self) -> tuple[Iterable[object], ResumableSampler | None]:
+    def _copy_order(self) -> tuple[Iterable[object], ResumableSampler | None]:
         """Copies the source of indices, and the sampler in it, so that other iterations don't advance them."""
         sampler, batches = self._own_sampler(), self.batch_sampler
         if sampler is not None and batches is None:
@@ -241,7 +241,7 @@ class DataLoader(LoaderBase):
             last = self._thread_iterator
             free = last is not None and last.made_by == os.getpid() and (last.is_drained or self._keeps_streams)
             if last is not None and free and take_over(last):
-                last.again(self)
+                last.begin_next_epoch(self)
             else:
                 self._thread_iterator = ThreadIterator(self)
             return self._thread_iterator
@@ -255,9 +255,9 @@ class DataLoader(LoaderBase):
         if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(image_datasets(self.dataset), self.batch_size, ahead, self._batch_spec)
-        # Persistent workers read each epoch's number from shared memory.
-        stay = self.persistent_workers and self._iterator is None
-        return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times, stay)
+        return MonitoredIterator(
+            self, self._epochs, self._meter.times, is_persistent=self.persistent_workers and self._iterator is None
+        )
 
     def _iterator_over(
         self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]
@@ -284,7 +284,7 @@ class DataLoader(LoaderBase):
                 next(iterator)
         return iterator
 
-    def _go_on(self, busy: bool) -> dict[SharedEpoch, int]:
+    def _choose_epochs(self, busy: bool) -> dict[SharedEpoch, int]:
         """Begins the epoch that was chosen since the last iteration; if none was, the one after the last iteration's.
 
         Args:
@@ -349,7 +349,7 @@ class DataLoader(LoaderBase):
         now = current_progress(self)
         assert now.sampler is not None
         length = now.sampler.epoch_length
-        done = length if now.finished else min(now.start + now.batches * self._samples_a_step(), length)
+        done = length if now.finished else min(now.start + now.batches * self._samples_per_step(), length)
         state = now.sampler.state_dict(done, now.finished)
         new = now.finished and not now.is_loaded and self._iterator is None and not self._keeps_streams
         if new and self.generator is not None and state.get("generator") is not None:
@@ -432,7 +432,7 @@ class DataLoader(LoaderBase):
         batches = self.batch_sampler
         return getattr(batches, "batch_sampler", batches)
 
-    def _samples_a_step(self) -> int:
+    def _samples_per_step(self) -> int:
         """Indices that the sampler gives for one batch of this loader and of the ranks that share the sampler."""
         batches = self.batch_sampler
         if batches is None:

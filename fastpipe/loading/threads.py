@@ -92,7 +92,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         """The sampler's output for the batches of this epoch that weren't handed out yet."""
         return itertools.chain([task.indices for task in self._tasks], self._sampler_iter)
 
-    def again(self, loader: LoaderBase) -> None:
+    def begin_next_epoch(self, loader: LoaderBase) -> None:
         """Begins the next epoch; the rest of this one is dropped."""
         self.stop_epoch(self.number)
         if loader._keeps_streams:  # like a persistent worker's streams
@@ -100,7 +100,7 @@ class ThreadIterator(_BaseDataLoaderIter):
             super()._reset(loader)
         else:
             super().__init__(loader)
-            self._maker.go_on_with(self._seeded(loader), [*self._ahead])
+            self._maker.use_streams(self._seeded(loader), [*self._ahead])
         self._begin(loader)
 
     def _seeded(self, loader: LoaderBase) -> Streams:

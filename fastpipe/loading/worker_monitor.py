@@ -82,8 +82,9 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
 
     Args:
         loader: the `fastpipe.DataLoader`.
-        epochs, times: as in `WorkerInit`.
-        stays: the workers are persistent.
+        epochs: the epoch of each dataset that has a seed; persistent workers read them from shared memory instead.
+        times: the rows of times that the workers' stages add to; None to measure nothing.
+        is_persistent: the workers stay for later epochs.
     """
 
     def __init__(
@@ -91,7 +92,8 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         loader: LoaderBase,
         epochs: Mapping[SharedEpoch, int],
         times: StageTimes | None = None,
-        stays: bool = False,
+        *,
+        is_persistent: bool = False,
     ) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
@@ -109,12 +111,13 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         self._index_queues = []
         self._worker_result_queue: Any = None
         given = copy.copy(loader)
-        vars(given)["persistent_workers"] = stays
+        vars(given)["persistent_workers"] = is_persistent
         if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
             # By vars(): torch's loader refuses to have the attribute set.
             vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)
         pieces = (loader.prefetch_factor or 2) + 2  # for batches made ahead, and two that the user's loop holds
-        given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, epochs, times)
+        fixed = {} if is_persistent else epochs
+        given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, fixed, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
             with _interrupts_deferred(), garbage_left_to_parent():
