@@ -185,8 +185,7 @@ class PendingBatch:
         for position, task in enumerate(tasks, first):
             task.slot = position
         self._tasks += tasks
-        if self._clock.row is not None:
-            self._clock.row[Stage.IMAGES] += len(tasks)
+        self._clock.count(len(tasks))
         self._begin(tasks)
 
     def _begin(self, tasks: list[SampleTask]) -> None:

@@ -50,16 +50,21 @@ class StageClock:
         row: the row to which times are added; None to measure nothing.
     """
 
-    __slots__ = ("_since", "row")
+    __slots__ = ("_row", "_since")
 
     def __init__(self, row: Row | None) -> None:
-        self.row = row
+        self._row = row
         self._since = 0.0
 
     def __call__(self, done: Stage | None) -> None:
-        if self.row is None:
+        if self._row is None:
             return
         now = time.perf_counter()
         if done is not None:
-            self.row[done] += now - self._since
+            self._row[done] += now - self._since
         self._since = now
+
+    def count(self, images: int) -> None:
+        """Adds to the number of images."""
+        if self._row is not None:
+            self._row[Stage.IMAGES] += images

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from typing import cast, overload
+from typing import overload
 
 import filelock
 import numpy as np
@@ -396,8 +396,8 @@ class _Indices(Sequence[int]):
 
 def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[IndexedDataset, ImageIndex, Cache]:
     """Returns a copy of a dataset that reads through a cache and has a seed; also its index, and the cache."""
-    index = getattr(source, "_fastpipe_index", None)
-    if index is None or index.source is None:
+    index = source._fastpipe_index if isinstance(source, IndexedDataset) else None
+    if not isinstance(source, IndexedDataset) or index is None or index.source is None:
         raise DatasetError(
             f"GrowingDataset takes a dataset of fastpipe whose files are in a store, as "
             f"ImageFolder('s3://bucket/train'), not {source!r:.100}."
@@ -407,7 +407,7 @@ def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[Indexed
     if cache is None:
         raise DatasetError("give the cache that samples are kept in: cache=fastpipe.Cache(FOLDER, '500 GB').")
     index = index.read_through(cache.over(index.source))
-    other = _of_index(cast(IndexedDataset, source), index)
+    other = _of_index(source, index)
     if hasattr(other, "source"):
         other.source = index.source
     if other.seed is None:

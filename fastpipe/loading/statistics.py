@@ -17,6 +17,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 
 from fastpipe.datasets import BadFileCounts, ImageDataset
+from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.environment import busy_cpu_seconds, usable_cpus
 from fastpipe.executor import Stage, StageTimes
 from fastpipe.loading.ranks import rank_and_count
@@ -205,11 +206,11 @@ def _by_stage(row: NDArray[np.float64]) -> dict[str, float]:
     return {one.name.lower(): float(row[one] / images * 1e6) for one in Stage if one is not Stage.IMAGES and images}
 
 
-def _caches(datasets: tuple[object, ...]) -> Iterator[Cache]:
+def _caches(datasets: tuple[ImageDataset, ...]) -> Iterator[Cache]:
     for dataset in datasets:
-        source = getattr(getattr(dataset, "_fastpipe_index", None), "source", None)
-        if isinstance(source, CachedSource):
-            yield source.cache
+        index = dataset._fastpipe_index if isinstance(dataset, IndexedDataset) else None
+        if index is not None and isinstance(index.source, CachedSource):
+            yield index.source.cache
 
 
 def _advice(now: Mapping[str, Any]) -> str:
