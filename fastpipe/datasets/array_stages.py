@@ -20,6 +20,7 @@ from fastpipe.executor import (
     SlotAllocator,
     StageOptions,
     batch_memory,
+    moved_together,
 )
 from fastpipe.ops import Crop
 from fastpipe.sources import fetch_files
@@ -60,10 +61,7 @@ class ArrayBatch:
     def finish(self, targets: list[object], positions: Sequence[int]) -> ImageBatch:
         """The batch of the arrays at these positions, which are in ascending order; the others are left out."""
         assert self.images is not None
-        for place, position in enumerate(positions):
-            if place != position:
-                self.images[place].copy_(self.images[position])
-        return ImageBatch(self.images[: len(positions)], targets)
+        return ImageBatch(moved_together(self.images, positions), targets)
 
 
 class ArrayStages(ImageStages):

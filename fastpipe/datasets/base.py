@@ -171,6 +171,13 @@ class ImageDataset(Dataset[Sample]):
         """`sample` of each index; override it if many at once cost less."""
         return map(self.sample, indices)
 
+    def _fastpipe_number(self, index: int) -> int:
+        """Converts an index that may be negative to a number from 0; raises IndexError if there is no such sample."""
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(f"sample {index} of {count}")
+        return index + count if index < 0 else index
+
     def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
         """Yields samples to try in place of a bad one: by default all others of the same target, in random order.
 

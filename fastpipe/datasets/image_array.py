@@ -62,8 +62,7 @@ class ImageArray(ImageDataset):
 
     def sample(self, index: int) -> tuple[str, Target]:
         """The image's name for messages, and its target."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
+        self._fastpipe_number(index)  # raises for an index out of range
         return f"data[{index}]", self.target_of(index)
 
     def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Target]]:
@@ -74,7 +73,7 @@ class ImageArray(ImageDataset):
 
     def image(self, index: int) -> Image.Image:
         """The image of a sample, as a transform gets it."""
-        return PixelArray(self.data, self.channels_first).image(range(len(self))[index])
+        return PixelArray(self.data, self.channels_first).image(self._fastpipe_number(index))
 
     def target_of(self, index: int) -> Target:
         """The target of a sample; override it if it isn't ``targets[index]``."""

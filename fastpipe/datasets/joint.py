@@ -59,12 +59,6 @@ class JointDataset(ImageDataset):
         """The transform that takes image and target together; None if there is none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
-    def _fastpipe_number(self, index: int) -> int:
-        """Converts an index that may be negative to a number from 0."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
-        return index + len(self) if index < 0 else index
-
     def targets_of(self, target: Target, size: tuple[int, int]) -> tuple[object, ...]:
         """The arguments of `transforms` after the image.
 

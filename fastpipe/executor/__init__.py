@@ -1,6 +1,14 @@
 """Makes samples and batches: reads, draws, lowers, runs in the core and, for the rest, in Python, and collects."""
 
-from fastpipe.executor.batch import BatchBuilder, BatchSpec, CollatedBatch, ImageBatch, batch_bytes, batch_memory
+from fastpipe.executor.batch import (
+    BatchBuilder,
+    BatchSpec,
+    CollatedBatch,
+    ImageBatch,
+    batch_bytes,
+    batch_memory,
+    moved_together,
+)
 from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.epochs import SharedEpoch

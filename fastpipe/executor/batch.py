@@ -170,15 +170,20 @@ class BatchBuilder:
             positions: the filled slots, at least one, in rising order.
         """
         assert self.images is not None
-        images = self.images
-        if len(positions) < self.count:
-            for place, position in enumerate(positions):  # moved within the batch's own memory, which may be shared
-                if place != position:
-                    images[place].copy_(images[position])
-            images = images[: len(positions)]
+        images = moved_together(self.images, positions)
         numbers = [self._numbers[position] for position in positions] if self._numbers else None
         deferred = self._first if self.options.defer else None
         return ImageBatch(images, targets, numbers, deferred is not None and _multiplied(deferred))
+
+
+def moved_together(images: torch.Tensor, positions: Sequence[int]) -> torch.Tensor:
+    """Moves the images at these rising positions to the front of their own memory, and returns that part of it."""
+    if len(positions) == len(images):
+        return images
+    for place, position in enumerate(positions):
+        if place != position:
+            images[place].copy_(images[position])
+    return images[: len(positions)]
 
 
 def _allocate(shape: Sequence[int], dtype: torch.dtype, options: BatchSpec, shared: bool) -> torch.Tensor:
