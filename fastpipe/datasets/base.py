@@ -16,6 +16,7 @@ from torch.utils.data import Dataset, get_worker_info
 from fastpipe import readers
 from fastpipe.arguments import MOST_THREADS, whole_number
 from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, readers_asked
+from fastpipe.core import end_threads
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
@@ -367,8 +368,8 @@ class ImageDataset(Dataset[Sample]):
             )
 
     def end_threads(self) -> None:
-        """Ends the threads that decode batches in this process; the next batch that wants some starts its own."""
-        self.executor.end_threads()
+        """Ends the calling thread's threads, which decode its batches; its next batch starts new ones."""
+        end_threads()
 
     # -- epochs
 

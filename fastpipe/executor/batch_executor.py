@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import overload
 
-from fastpipe.core import end_threads, thread_resources
+from fastpipe.core import thread_resources
 from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.stage_times import Row, Stage, StageClock
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.rng import copied_generators, keyed_generators
-from fastpipe.sources.threads import Threads, kept_threads
+from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import Generators, Recipe, Sample
 
 CHUNK = 64
@@ -47,7 +47,6 @@ class BatchExecutor:
         self.stages = stages
         self.threads = threads
         self.times = times
-        self._pool: Threads | None = None
 
     @overload
     def run(self, indices: Sequence[int], epoch: int | None = None, options: None = None) -> list[Sample]: ...
@@ -97,20 +96,6 @@ class BatchExecutor:
         (task,) = self.tasks_of([index], epoch)
         return self.stages.replay(task, recipe)
 
-    def map(self, threads: int, function: Callable[[SampleTask], None], tasks: Sequence[SampleTask]) -> None:
-        """Calls a function for each task, in Python threads."""
-        if threads < 2:
-            for task in tasks:
-                function(task)
-            return
-        pool = self._pool = kept_threads(self._pool, threads, "fastpipe")
-        list(pool.executor.map(function, tasks))
-
-    def end_threads(self) -> None:
-        """Ends the threads that work for the calling thread; its next batch starts new ones."""
-        end_threads()
-        self._pool = None  # an executor's threads end when it is garbage-collected
-
 
 class PendingBatch:
     """A batch in progress; see `BatchExecutor.submit`.
@@ -128,7 +113,7 @@ class PendingBatch:
         places: SlotAllocator | None,
         threads: int,
     ) -> None:
-        self._executor, self._stages, self._policy = executor, executor.stages, executor.stages.policy
+        self._tasks_of, self._stages, self._policy = executor.tasks_of, executor.stages, executor.stages.policy
         self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None for a sample that is left out
@@ -181,7 +166,7 @@ class PendingBatch:
     def _submit_next(self) -> None:
         first = len(self._tasks)
         indices = self._indices[first : first + max(CHUNK, 16 * self._threads)]
-        tasks = self._executor.tasks_of(indices, self._epoch)
+        tasks = self._tasks_of(indices, self._epoch)
         for position, task in enumerate(tasks, first):
             task.slot = position
         self._tasks += tasks
@@ -230,7 +215,8 @@ class PendingBatch:
         left = run.wait()
         clock(Stage.CORE)
         if left:
-            self._executor.map(self._threads, self._make, left)
+            for _ in map_in_threads(self._make, left, self._threads if self._threads > 1 else 0):
+                pass
             clock(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
 
