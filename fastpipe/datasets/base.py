@@ -105,7 +105,7 @@ class ImageDataset(Dataset[Sample]):
         max_bad_fraction: float = 0.1,
     ) -> None:
         derive_from_torchvision(type(self))
-        self._fastpipe = PrivateState(None if seed is None else SharedEpoch())
+        self._fastpipe = PrivateState()
         self._fastpipe_check_callable(transform=transform, target_transform=target_transform)
         if not callable(loader):
             raise DatasetError(f"loader={loader!r:.80}: give a function that takes a path and gives an image.")
@@ -200,9 +200,12 @@ class ImageDataset(Dataset[Sample]):
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
-        state = self.__dict__.get("_fastpipe")
-        if state is not None:
-            state.executor = None  # its stages hold the old attributes
+        state: PrivateState | None = self.__dict__.get("_fastpipe")
+        if state is None:
+            return
+        state.executor = None  # its stages hold the old attributes
+        if name == "seed" and (value is None) != (state.epoch is None):
+            state.epoch = None if value is None else SharedEpoch()
 
     @property
     def plans(self) -> bool:

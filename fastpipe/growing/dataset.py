@@ -25,7 +25,6 @@ from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIn
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.wrappers import EpochContent, EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
-from fastpipe.executor import SharedEpoch
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.growing.prefetch_process import run_prefetcher
 from fastpipe.growing.state import FetchProgress, GrowingState, Window
@@ -411,7 +410,7 @@ def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[Indexed
     if hasattr(other, "source"):
         other.source = index.source
     if other.seed is None:
-        other.seed, other._fastpipe.epoch = seed, SharedEpoch()
+        other.seed = seed
     return other, index, cache
 
 
