@@ -48,10 +48,9 @@ class AlbumentationsStages(ImageStages):
         if task.key is not None:
             reseed(transform)
         image = image_pixels(task.image)
-        try:
+        with self.errors_noted(task):
             parts = self._dataset.named_targets_of(task.target, image.size, transform)
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self.policy.failed(task, error)
+        if task.error is not None:
             return
         data, names = named_arguments(parts, image.size, transform)
         run: Any = named_call_of(transform)

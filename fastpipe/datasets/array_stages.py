@@ -118,15 +118,13 @@ class ArrayStages(ImageStages):
         return form, core.read_arrays(form.in_core(), parts, resources.pool)
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
-        try:
+        with self.errors_noted(task):
             if source is None:
                 (source,), errors = fetch_files([task.source])
                 if errors:
                     raise errors[0]
             form = self._form_of(task, source)
             task.encoded, task.shape = ArrayFile(form, source), form.size
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self.policy.failed(task, error)
 
     def _form_of(self, task: SampleTask, content: str | bytes) -> Form:
         form = self._form() if self._form_is_given else form_of(task.path, content)

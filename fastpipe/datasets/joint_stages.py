@@ -110,12 +110,10 @@ class TargetStages(ImageStages):
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
-            try:
+            with self.errors_noted(task):
                 self._make_targets(task, task.shape.size)
-            except Exception as error:  # raised again by the policy, unless the file is bad
-                self.policy.failed(task, error)
-                return
-            super().draw_one(task, generators, fixed)
+            if task.error is None:
+                super().draw_one(task, generators, fixed)
 
     def _targets_of(self, target: object, size: tuple[int, int]) -> tuple[object, ...]:
         return self._dataset.targets_of(target, size)
@@ -173,13 +171,11 @@ class JointStages(TargetStages):
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if self.loader is not None:
             return
-        try:
-            shape = task.shape
-            assert shape is not None
+        shape = task.shape
+        assert shape is not None
+        with self.errors_noted(task):
             targets = self._targets_of(task.target, shape.size)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self.policy.failed(task, error)
 
     def _drawn(
         self, task: SampleTask, shape: ImageShape, targets: tuple[object, ...], generators: Generators | None

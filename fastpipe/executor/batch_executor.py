@@ -221,10 +221,8 @@ class PendingBatch:
         self._stages.release(tasks, self._resources)
 
     def _make(self, task: SampleTask) -> None:
-        try:
+        with self._stages.errors_noted(task):
             self._stages.make(task, None if self._places is None else self._places.place(task.slot))
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self._policy.failed(task, error)
 
     def _substitute(self, position: int, task: SampleTask) -> None:
         """Replaces a bad sample, or leaves it out, as the policy says."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -175,7 +175,7 @@ class ImageStages:
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
         """Reads a file in Python; `source`: its bytes, or the path of a local copy, if known."""
         options = self.options.decode
-        try:
+        with self.errors_noted(task):
             limit = readers.pixel_limit(options.max_pixels)
             data = readers.read_copy(task.path, task.source if source is None else source, limit)
             header = readers.parse_header(data, task.path)
@@ -183,7 +183,13 @@ class ImageStages:
             task.shape = ImageShape(header.height, header.width)
             if options.apply_exif:
                 self._orient(task)
-        except Exception as error:  # raised again by the policy, unless the file is bad
+
+    @contextlib.contextmanager
+    def errors_noted(self, task: SampleTask) -> Iterator[None]:
+        """Hands an error of the block to the policy, which notes it in the task if the file is bad, or else raises."""
+        try:
+            yield
+        except Exception as error:  # a file's error may be of any class; the policy raises all others again
             self.policy.failed(task, error)
 
     def _orient(self, task: SampleTask) -> None:
