@@ -300,7 +300,7 @@ class ImageDataset(Dataset[Sample]):
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # called by a loader, through a wrapper of the dataset
             serve_torch_loader()
-            self._fastpipe_warn_if_repeated([index])
+            self._fastpipe_warn_if_repeated([operator.index(index)])
         return self.one(index, self._fastpipe_epoch)
 
     def one(self, index: int, epoch: int | None) -> Sample:
