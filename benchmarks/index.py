@@ -44,7 +44,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.index import format
-from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.local_scan import LocalFolderSource, folder_states
 from fastpipe.index.table import Listing, Table, joined, offsets_of, pack_paths
 

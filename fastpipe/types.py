@@ -45,6 +45,12 @@ Turn: TypeAlias = tuple[bool, bool, bool]
 Sample: TypeAlias = tuple[Any, Any]
 """An image and its target, of the classes that the user's transforms return."""
 
+Target: TypeAlias = Any
+"""A sample's target, as the user's dataset gives it: of any class."""
+
+Transform: TypeAlias = Callable[..., object]
+"""A transform, of the user's or fastpipe's: called with an image, with a target, or with both."""
+
 
 LoadMask: TypeAlias = "Callable[[Box, torch.Tensor | None], torch.Tensor]"
 """Makes a region of masks, uint8 ``(N, h, w)``, for the masks at the given positions, or for all (None)."""

@@ -61,7 +61,7 @@ def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, monk
 
 WRITERS = {
     "atomic_write.py": {"open"},
-    "datasets/_bad_files_log.py": {"open"},  # lines, one whole one after the other
+    "datasets/bad_files_log.py": {"open"},  # lines, one whole one after the other
     "packing/record.py": {"open"},  # the same
     "packing/target.py": {"open"},  # an archive under another name until it is complete
     "pillow/unread.py": {"save"},  # in memory

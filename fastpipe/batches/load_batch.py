@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from dataclasses import replace
+from typing import Literal, TypeAlias
 
 import torch
 
@@ -14,23 +15,24 @@ from fastpipe.datasets import BadFile, ImageDataset
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import BadFilesError, DatasetError
-from fastpipe.executor import BatchSpec, ImageStages, SampleTask
+from fastpipe.executor import BatchSpec, SampleTask, StageOptions
 from fastpipe.loading.collate import BatchCollate
 from fastpipe.readers import MaxPixels
-from fastpipe.types import Generators
+from fastpipe.types import Generators, Transform
 
 Item: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview"
+OnBadItem: TypeAlias = Literal["raise", "skip"] | Callable[[BadFile], object]
 _TRIES = 32
 
 
 def load_batch(
     items: Iterable[Item],
-    transform: Callable[[Any], object],
+    transform: Transform,
     *,
     generator: torch.Generator | None = None,
     out: torch.Tensor | None = None,
     threads: int | None = None,
-    on_error: Literal["raise", "skip"] | Callable[[BadFile], object] = "raise",
+    on_error: OnBadItem = "raise",
     reader: str | None = None,
     apply_exif: bool = False,
     max_pixels: MaxPixels = "auto",
@@ -136,13 +138,24 @@ class _Items(ImageDataset):
     def __init__(
         self,
         items: list[str | bytes],
-        transform: Any,
-        answer: Any,
+        transform: Transform,
+        answer: OnBadItem,
         generators: Generators | None,
         out: torch.Tensor | None,
-        **options: Any,
+        *,
+        reader: str | None,
+        apply_exif: bool,
+        max_pixels: MaxPixels,
+        threads: int,
     ) -> None:
-        super().__init__(transform, on_error="raise" if answer == "raise" else "skip", **options)
+        super().__init__(
+            transform,
+            on_error="raise" if answer == "raise" else "skip",
+            reader=reader,
+            apply_exif=apply_exif,
+            max_pixels=max_pixels,
+            threads=threads,
+        )
         self._items, self._answer, self._generators, self._out = items, answer, generators, out
         self._left_out: list[BadFile] = []
 
@@ -162,8 +175,9 @@ class _Items(ImageDataset):
     def _fastpipe_policy(self) -> BadFilePolicy:
         return _ItemPolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
-        return super()._fastpipe_stages(kind, generators=self._generators, out=self._out, shared=False, **options)
+    def _fastpipe_stage_options(self) -> StageOptions:
+        options = super()._fastpipe_stage_options()
+        return replace(options, generators=self._generators, out=self._out, shared=False)
 
     def load(self) -> torch.Tensor:
         out = self._out
@@ -184,18 +198,20 @@ class _Items(ImageDataset):
         bad = self._left_out[0]
         return f"{bad.path}: {bad.reason}"
 
-    def _in_place(self, images: Any, out: torch.Tensor) -> torch.Tensor:
-        place = out[: len(images)] if isinstance(images, torch.Tensor) else None
-        if place is None or images.shape != place.shape or images.is_floating_point() != out.is_floating_point():
-            what = f"{images.dtype} {tuple(images.shape)}" if place is not None else "several tensors"
-            raise DatasetError(f"out is {out.dtype} {tuple(out.shape)}, and the transform gives {what}.")
+    def _in_place(self, images: object, out: torch.Tensor) -> torch.Tensor:
+        gives = f"out is {out.dtype} {tuple(out.shape)}, and the transform gives"
+        if not isinstance(images, torch.Tensor):
+            raise DatasetError(f"{gives} several tensors.")
+        place = out[: len(images)]
+        if images.shape != place.shape or images.is_floating_point() != out.is_floating_point():
+            raise DatasetError(f"{gives} {images.dtype} {tuple(images.shape)}.")
         if images.data_ptr() != place.data_ptr():  # the images weren't written to `out` directly
             place.copy_(images)
         return out if len(place) == len(out) else place
 
     def other(self, bad: BadFile) -> bool:
         """Replaces a bad item by the one that the user's function returns; returns False to leave it out."""
-        answer = None if self._answer == "skip" else self._answer(bad)
+        answer = self._answer(bad) if callable(self._answer) else None
         if answer is None:
             self._left_out.append(bad)
             return False

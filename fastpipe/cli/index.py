@@ -56,9 +56,9 @@ def index(
     from fastpipe.datasets import ImageIndex, index_statistics
     from fastpipe.errors import ConfigError, DatasetError
     from fastpipe.index.cluster import cluster_at
+    from fastpipe.index.extensions import IMG_EXTENSIONS
     from fastpipe.index.image_index import folder_source
     from fastpipe.index.index_source import BuildOptions
-    from fastpipe.index.listing import IMG_EXTENSIONS
     from fastpipe.index.open import named_container
     from fastpipe.reporting.output import write_json_if_asked
 

@@ -11,9 +11,9 @@ from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.joint import JointDataset, SampleDataset, collate_fn
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
-from fastpipe.index.class_folders import find_classes, make_dataset
+from fastpipe.index.extensions import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
+from fastpipe.index.make_dataset import find_classes, make_dataset
 from fastpipe.index.statistics import index_statistics
 
 __all__ = [

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from fastpipe.datasets.joint_stages import TargetSource
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
-from fastpipe.executor import ImageStages, SampleTask
+from fastpipe.executor import ImageStages, SampleTask, StageOptions
+from fastpipe.index.table import Array
 from fastpipe.pillow.lazy_image import source_of
 from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, named_call_of, reseed
+from fastpipe.types import Sample
 
 Names = dict[tuple[int, str | None], str]
 """The transform's argument for each value, by (number of the sample's part, key in it); key None if it is no dict."""
@@ -31,13 +32,12 @@ class AlbumentationsStages(ImageStages):
     """The stages of images and targets that go through an albumentations transform.
 
     Args:
-        given: as of `ImageStages`.
-        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the sample's parts after the image.
         options: as of `ImageStages`.
+        dataset: a weak proxy of the `JointDataset`, whose `named_targets_of` makes the sample's parts after the image.
     """
 
-    def __init__(self, *given: Any, dataset: TargetSource, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, options: StageOptions, dataset: TargetSource) -> None:
+        super().__init__(options)
         self._dataset = dataset
 
     def places(self, count: int, options: object) -> None:
@@ -48,10 +48,9 @@ class AlbumentationsStages(ImageStages):
         if task.key is not None:
             reseed(transform)
         image = image_pixels(task.image)
-        try:
+        with self.errors_noted(task):
             parts = self._dataset.named_targets_of(task.target, image.size, transform)
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self.policy.failed(task, error)
+        if task.error is not None:
             return
         data, names = named_arguments(parts, image.size, transform)
         run: Any = named_call_of(transform)
@@ -66,8 +65,9 @@ class AlbumentationsStages(ImageStages):
         task.image = made.pop("image")
         task.target = task.image, *put_back(parts, names, made)
 
-    def sample_of(self, task: SampleTask) -> object:
-        return task.target
+    def sample_of(self, task: SampleTask) -> Sample:
+        sample: Sample = task.target
+        return sample
 
 
 def named_arguments(
@@ -139,7 +139,7 @@ def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
     return Pixels(size, file.values)
 
 
-def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> NDArray[np.generic]:
+def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> Array:
     """Converts boxes ``(N, 4)`` to the format that the transform's ``bbox_params`` name.
 
     Raises:

@@ -6,7 +6,6 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +18,7 @@ from fastpipe.types import ImageShape
 _START = 4096
 _MAGIC = b"\x93NUMPY"
 # dtypes that NumPy lacks are read as integers of the same size.
-_AS_INTEGERS: dict[torch.dtype, np.dtype[Any]] = {torch.bfloat16: np.dtype("<i2")}
+_AS_INTEGERS: dict[torch.dtype, np.dtype[np.generic]] = {torch.bfloat16: np.dtype("<i2")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Form:
     """dtype, shape and offset of the array in a file."""
 
     header: bytes  # the bytes before the array; files that begin with the same bytes hold arrays of the same form
-    stored: np.dtype[Any]  # NumPy's dtype of the elements, with their byte order
+    stored: np.dtype[np.generic]  # NumPy's dtype of the elements, with their byte order
     dtype: torch.dtype
     shape: tuple[int, ...]
     in_order: bool = True  # whether the array is in C order; only such files are read straight into a batch
@@ -134,7 +133,7 @@ def raw_form(dtype: torch.dtype | DTypeLike, shape: Sequence[int]) -> Form:
         raise DatasetError(f"dtype={dtype!r}: {error}; give a dtype of torch or NumPy.") from error
 
 
-def _torch_type(stored: np.dtype[Any]) -> torch.dtype:
+def _torch_type(stored: np.dtype[np.generic]) -> torch.dtype:
     if stored.kind not in "biufc":
         what = "Python objects, which fastpipe doesn't load" if stored.kind == "O" else f"{stored}, no numbers"
         raise TypeError(f"it holds {what}")

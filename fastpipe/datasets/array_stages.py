@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch.utils.data import get_worker_info
@@ -19,8 +18,11 @@ from fastpipe.executor import (
     ImageStages,
     SampleTask,
     SlotAllocator,
+    StageOptions,
     batch_memory,
+    moved_together,
 )
+from fastpipe.ops import Crop
 from fastpipe.sources import fetch_files
 from fastpipe.types import Generators, Recipe
 
@@ -59,23 +61,20 @@ class ArrayBatch:
     def finish(self, targets: list[object], positions: Sequence[int]) -> ImageBatch:
         """The batch of the arrays at these positions, which are in ascending order; the others are left out."""
         assert self.images is not None
-        for place, position in enumerate(positions):
-            if place != position:
-                self.images[place].copy_(self.images[position])
-        return ImageBatch(self.images[: len(positions)], targets)
+        return ImageBatch(moved_together(self.images, positions), targets)
 
 
 class ArrayStages(ImageStages):
     """The stages of arrays.
 
     Args:
-        given, options: as of `ImageStages`.
+        options: as of `ImageStages`.
         form: returns the form of the arrays: the user's, or that of the first file.
         form_is_given: the user gave the form, as the files have no headers.
     """
 
-    def __init__(self, *given: Any, form: Callable[[], Form], form_is_given: bool, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, options: StageOptions, form: Callable[[], Form], form_is_given: bool) -> None:
+        super().__init__(options)
         self._form, self._form_is_given = form, form_is_given
         self._crops = bool(self.pipeline.drawn)
 
@@ -119,15 +118,13 @@ class ArrayStages(ImageStages):
         return form, core.read_arrays(form.in_core(), parts, resources.pool)
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
-        try:
+        with self.errors_noted(task):
             if source is None:
                 (source,), errors = fetch_files([task.source])
                 if errors:
                     raise errors[0]
             form = self._form_of(task, source)
             task.encoded, task.shape = ArrayFile(form, source), form.size
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self.policy.failed(task, error)
 
     def _form_of(self, task: SampleTask, content: str | bytes) -> Form:
         form = self._form() if self._form_is_given else form_of(task.path, content)
@@ -181,5 +178,8 @@ class ArrayStages(ImageStages):
 
 def _box(task: SampleTask) -> Box | None:
     """The drawn window ``(top, left, height, width)``; None for the whole array."""
-    steps: Any = task.steps
-    return (steps[0].top, steps[0].left, steps[0].height, steps[0].width) if steps else None
+    if not task.steps:
+        return None
+    (crop,) = task.steps
+    assert isinstance(crop, Crop)
+    return crop.top, crop.left, crop.height, crop.width

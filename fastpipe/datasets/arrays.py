@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import torch
 from numpy.typing import DTypeLike
@@ -21,10 +21,11 @@ from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.list_files import Column
+from fastpipe.index.read_list import Column
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.transforms.pipeline import Pipeline
+from fastpipe.types import Transform
 
 DataType: TypeAlias = "torch.dtype | DTypeLike"
 _RAW = (".bin", ".raw", ".dat")
@@ -37,24 +38,22 @@ class Arrays(ImageDataset):
     __given: bool = False
     __crop: RandomCrop | None = None
 
-    def __init__(
-        self,
-        *given: Any,
-        crop: int | Sequence[int] | None,
-        dtype: DataType | None,
-        shape: Sequence[int] | None,
-        **options: Any,
+    def _fastpipe_set_form(
+        self, crop: int | Sequence[int] | None, dtype: DataType | None, shape: Sequence[int] | None
     ) -> None:
+        """Sets the crop, and the form of files without a header; comes before ``super().__init__``."""
         if (dtype is None) != (shape is None):
             raise DatasetError("raw arrays need both dtype= and shape=; .npy files have both in their headers.")
         if dtype is not None and shape is not None:
             self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
             self.__crop = RandomCrop(crop)
-        super().__init__(*given, **options)
+
+    def _fastpipe_read_form(self) -> None:
+        """Reads the form of the first array, before workers are started; comes after ``super().__init__``."""
         with contextlib.suppress(OSError):  # an error of the first file is raised with its sample
             if len(self):
-                _ = self.form  # read before workers are started
+                _ = self.form
 
     @property
     def pipeline(self) -> Pipeline:
@@ -78,9 +77,9 @@ class Arrays(ImageDataset):
             raise DatasetError("there is no array in this dataset.")
         return self.__form
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ArrayStages, **options: object) -> ImageStages:
+    def _fastpipe_stages(self) -> ImageStages:
         dataset = weakref.proxy(self)  # weak, as the dataset holds the stages
-        return super()._fastpipe_stages(kind, form=lambda: dataset.form, form_is_given=self.__given, **options)
+        return ArrayStages(self._fastpipe_stage_options(), lambda: dataset.form, self.__given)
 
 
 class ArrayFolder(Arrays, ImageFolder):
@@ -118,8 +117,8 @@ class ArrayFolder(Arrays, ImageFolder):
     def __init__(
         self,
         root: str | Path | ByteSource,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,
@@ -131,18 +130,11 @@ class ArrayFolder(Arrays, ImageFolder):
         **options: Unpack[SampleOptions],
     ) -> None:
         self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
+        self._fastpipe_set_form(crop, dtype, shape)
         super().__init__(
-            root,
-            transform,
-            target_transform,
-            crop=crop,
-            dtype=dtype,
-            shape=shape,
-            allow_empty=allow_empty,
-            index=index,
-            cache=cache,
-            **options,
+            root, transform, target_transform, allow_empty=allow_empty, index=index, cache=cache, **options
         )
+        self._fastpipe_read_form()
 
 
 class ArrayList(Arrays, ImageList):
@@ -166,8 +158,8 @@ class ArrayList(Arrays, ImageList):
     def __init__(
         self,
         source: str | os.PathLike[str] | ImageIndex | Sequence[object],
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         crop: int | Sequence[int] | None = None,
         dtype: DataType | None = None,
@@ -177,15 +169,6 @@ class ArrayList(Arrays, ImageList):
         cache: Cache | None = None,
         **options: Unpack[SampleOptions],
     ) -> None:
-        super().__init__(
-            source,
-            transform,
-            target_transform,
-            crop=crop,
-            dtype=dtype,
-            shape=shape,
-            root=root,
-            columns=columns,
-            cache=cache,
-            **options,
-        )
+        self._fastpipe_set_form(crop, dtype, shape)
+        super().__init__(source, transform, target_transform, root=root, columns=columns, cache=cache, **options)
+        self._fastpipe_read_form()

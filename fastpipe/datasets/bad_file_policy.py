@@ -7,29 +7,49 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from fastpipe.datasets._bad_files_log import append_once
 from fastpipe.datasets.bad_files import (
     REPLACED,
     SKIPPED,
     BadFile,
     BadFileCounts,
     BadFileRecord,
+    OnError,
     is_bad_file,
     warn_again,
     with_location,
     with_note,
     without_tracebacks,
 )
+from fastpipe.datasets.bad_files_log import append_once
+from fastpipe.datasets.private import PrivateState
 from fastpipe.errors import BadFilesError, DatasetError
 from fastpipe.executor import SampleTask
 from fastpipe.rng import sample_key
+from fastpipe.types import Target
 
 _TRIES = 32
+
+
+class PolicyDataset(Protocol):
+    """The part of an `ImageDataset` that the policy for its bad files uses."""
+
+    on_error: OnError
+    max_bad_fraction: float
+    bad_files_log: str | None
+    seed: int | None
+    _fastpipe: PrivateState
+
+    @property
+    def plans(self) -> bool: ...
+    def __len__(self) -> int: ...
+    def sample(self, index: int) -> tuple[str, Target]: ...
+    def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]: ...
+    def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]: ...
 
 
 class BadFilePolicy:
@@ -42,7 +62,7 @@ class BadFilePolicy:
         DatasetError: the dataset's ``on_error`` or ``max_bad_fraction`` isn't valid.
     """
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: PolicyDataset) -> None:
         on_error, fraction = dataset.on_error, dataset.max_bad_fraction
         if on_error not in ("raise", "skip", "replace") and not callable(on_error):
             raise DatasetError(
@@ -51,13 +71,12 @@ class BadFilePolicy:
             )
         if not isinstance(fraction, (int, float, np.number)) or not 0 <= fraction <= 1:
             raise DatasetError(f"max_bad_fraction={fraction!r:.80}: give a share of the samples, from 0 to 1.")
-        self._dataset: Any = weakref.proxy(dataset)
+        self._dataset: PolicyDataset = weakref.proxy(dataset)
         self._told_of_log = False
 
     @property
     def _record(self) -> BadFileRecord:
-        record: BadFileRecord = self._dataset._fastpipe.bad_record(len(self._dataset))
-        return record
+        return self._dataset._fastpipe.bad_record(len(self._dataset))
 
     @property
     def _see_log(self) -> str:
@@ -67,7 +86,6 @@ class BadFilePolicy:
 
     def _task(self, index: int, instead_of: SampleTask) -> SampleTask:
         """A task for a replacement sample, with the random key of the sample that it replaces."""
-        task: SampleTask
         (task,) = self._dataset._fastpipe_tasks([index], instead_of.epoch)
         task.requested_index, task.key = instead_of.requested_index, instead_of.key
         return task
@@ -86,7 +104,7 @@ class BadFilePolicy:
 
     @property
     def forgives(self) -> bool:
-        return bool(self._dataset.on_error != "raise")
+        return self._dataset.on_error != "raise"
 
     @property
     def draws(self) -> bool:
@@ -126,14 +144,14 @@ class BadFilePolicy:
         Raises:
             BadFilesError: there are too many bad files, or no good one was found.
         """
-        bad = self._bad_file(task)
-        if self._dataset.on_error == "skip":
-            self._note(bad, SKIPPED)
-        elif self._dataset.on_error == "replace":
+        bad, on_error = self._bad_file(task), self._dataset.on_error
+        if callable(on_error):
+            yield from self._answers(on_error, bad, task)
+        elif on_error == "replace":
             self._note(bad, REPLACED)
             yield from self._replacements(bad, task)
         else:
-            yield from self._answers(bad, task)
+            self._note(bad, SKIPPED)
 
     def _replacements(self, bad: BadFile, task: SampleTask) -> Iterator[SampleTask]:
         key = sample_key(self._dataset.seed or 0, task.epoch or 0, bad.index)
@@ -151,10 +169,10 @@ class BadFilePolicy:
             + self._see_log
         )
 
-    def _answers(self, bad: BadFile, task: SampleTask) -> Iterator[SampleTask]:
+    def _answers(self, on_error: Callable[[BadFile], object], bad: BadFile, task: SampleTask) -> Iterator[SampleTask]:
         asked = bad
         for _ in range(_TRIES):
-            answer = self._dataset.on_error(bad)
+            answer = on_error(bad)
             if answer is None:
                 self._note(asked, SKIPPED)
                 return

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from multiprocessing.context import get_spawning_popen
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ import torch
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import BadFilesError, DecodeError, FastpipeWarning
 from fastpipe.index.table import Array
+from fastpipe.memory.shm_pool import shared
+from fastpipe.types import Target
 
 
 class NothingLeftError(BadFilesError):
@@ -37,7 +39,7 @@ class BadFile:
 
     index: int
     path: str
-    target: Any
+    target: Target
     epoch: int | None
     error: Exception
 
@@ -208,13 +210,12 @@ class BadFileRecord:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        memory = torch.zeros(_SHARED.itemsize + 2 * count, dtype=torch.uint8)
-        self._use(memory.share_memory_())  # type: ignore[no-untyped-call]
+        self._use(shared(torch.zeros(_SHARED.itemsize + 2 * count, dtype=torch.uint8)))
         self.begin(count, by_loader=False)
 
     def _use(self, memory: torch.Tensor) -> None:
         self._memory = memory
-        self.shared: Any = memory[: _SHARED.itemsize].numpy().view(_SHARED)[0]
+        self.shared: np.void = memory[: _SHARED.itemsize].numpy().view(_SHARED)[0]
         self._marks, self.listed = memory[_SHARED.itemsize :].view(2, -1).numpy()
 
     def begin(self, size: int, by_loader: bool) -> None:
@@ -247,15 +248,16 @@ class BadFileRecord:
         self.shared["warned"] = True
         return True
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"count": self.count, "memory": self._memory if get_spawning_popen() is not None else None}
+    def __getstate__(self) -> tuple[int, torch.Tensor | None]:
+        return self.count, self._memory if get_spawning_popen() is not None else None
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["memory"] is None:
-            BadFileRecord.__init__(self, state["count"])
+    def __setstate__(self, state: tuple[int, torch.Tensor | None]) -> None:
+        count, memory = state
+        if memory is None:
+            BadFileRecord.__init__(self, count)
         else:
-            self.count = state["count"]
-            self._use(state["memory"])
+            self.count = count
+            self._use(memory)
 
 
 def warn_again(text: str) -> None:

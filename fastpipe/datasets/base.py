@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import operator
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
 
 import numpy as np
 from torch.utils.data import Dataset, get_worker_info
@@ -16,9 +16,9 @@ from torch.utils.data import Dataset, get_worker_info
 from fastpipe import readers
 from fastpipe.arguments import MOST_THREADS, whole_number
 from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, readers_asked
+from fastpipe.core import end_threads
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
-from fastpipe.datasets.gil import gil_bound_part
 from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
 from fastpipe.datasets.private import PrivateState
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
@@ -33,14 +33,15 @@ from fastpipe.executor import (
     PendingBatch,
     SampleTask,
     SharedEpoch,
+    StageOptions,
 )
 from fastpipe.index.table import Array
 from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.paths import absolute_path
 from fastpipe.readers import MaxPixels
-from fastpipe.rng import copied_generators, keyed_generators, sample_keys
+from fastpipe.rng import sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
-from fastpipe.types import Generators, Recipe, Sample
+from fastpipe.types import Generators, Recipe, Sample, Target, Transform
 
 _UNSET = object()
 
@@ -72,7 +73,7 @@ class ImageDataset(Dataset[Sample]):
 
     root: str | os.PathLike[str] | None = None
     # Defaults, which needn't be sent to workers.
-    target_transform: Callable[..., object] | None = None
+    target_transform: Transform | None = None
     reader: str | None = None
     apply_exif: bool = False
     max_pixels: MaxPixels = "auto"
@@ -86,12 +87,11 @@ class ImageDataset(Dataset[Sample]):
     """Called in a loader's worker with the index of each sample that it starts, so that a stall can name its file."""
 
     _fastpipe: PrivateState
-    _fastpipe_has_own_getitem: ClassVar[bool] = False  # whether a subclass says in `__getitem__` what a sample is
 
     def __init__(
         self,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         loader: Callable[[str], object] = default_loader,
         reader: str | Mapping[str, str] | None = None,
@@ -105,7 +105,7 @@ class ImageDataset(Dataset[Sample]):
         max_bad_fraction: float = 0.1,
     ) -> None:
         derive_from_torchvision(type(self))
-        self._fastpipe = PrivateState(None if seed is None else SharedEpoch())
+        self._fastpipe = PrivateState()
         self._fastpipe_check_callable(transform=transform, target_transform=target_transform)
         if not callable(loader):
             raise DatasetError(f"loader={loader!r:.80}: give a function that takes a path and gives an image.")
@@ -120,8 +120,9 @@ class ImageDataset(Dataset[Sample]):
         readers.pixel_limit(max_pixels)  # raises for an invalid limit
         self.transform = transform
         self.target_transform = target_transform
-        has_separate_transform = transform is not None or target_transform is not None
-        self.transforms = StandardTransform(transform, target_transform) if has_separate_transform else None
+        self.transforms: Transform | None = None
+        if transform is not None or target_transform is not None:
+            self.transforms = StandardTransform(transform, target_transform)
         self.loader = loader
         self.reader = asked.pop(ANY_FORMAT) if asked.keys() == {ANY_FORMAT} else None
         # Read here, so that an error in the config file is reported once and in this process; workers get the result.
@@ -144,7 +145,7 @@ class ImageDataset(Dataset[Sample]):
     def _fastpipe_check_callable(self, **given: object) -> None:
         """Raises PlanError for a transform that can't be called, unless a subclass makes its samples itself."""
         for name, value in given.items():
-            if not (value is None or callable(value) or self._fastpipe_has_own_getitem):
+            if not (value is None or callable(value) or self._fastpipe_has_own_getitem()):
                 several = "; several go into a Compose" if isinstance(value, (list, tuple)) else ""
                 raise PlanError(f"{name}={value!r:.80}: give something that is called with an image{several}, or None.")
 
@@ -152,20 +153,31 @@ class ImageDataset(Dataset[Sample]):
         super().__init_subclass__(**options)
         if cls.__getitem__ is not ImageDataset.__getitem__:
             cls.__getitem__ = with_lazy_images(cls.__getitem__)  # type: ignore[method-assign]
-            cls._fastpipe_has_own_getitem = True
+
+    @classmethod
+    def _fastpipe_has_own_getitem(cls) -> bool:
+        """True for a subclass that says in its own ``__getitem__`` what a sample is."""
+        return cls.__getitem__ is not ImageDataset.__getitem__
 
     # -- what a subclass defines
 
-    def sample(self, index: int) -> tuple[str, Any]:
+    def sample(self, index: int) -> tuple[str, Target]:
         """The path and target of a sample."""
         raise NotImplementedError(f"{type(self).__name__} must define sample(index)")
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} must define __len__")
 
-    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Target]]:
         """`sample` of each index; override it if many at once cost less."""
         return map(self.sample, indices)
+
+    def _fastpipe_number(self, index: int) -> int:
+        """Converts an index that may be negative to a number from 0; raises IndexError if there is no such sample."""
+        count = len(self)
+        if not -count <= index < count:
+            raise IndexError(f"sample {index} of {count}")
+        return index + count if index < 0 else index
 
     def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
         """Yields samples to try in place of a bad one: by default all others of the same target, in random order.
@@ -188,9 +200,12 @@ class ImageDataset(Dataset[Sample]):
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
-        state = self.__dict__.get("_fastpipe")
-        if state is not None:
-            state.executor = None  # its stages hold the old attributes
+        state: PrivateState | None = self.__dict__.get("_fastpipe")
+        if state is None:
+            return
+        state.executor = None  # its stages hold the old attributes
+        if name == "seed" and (value is None) != (state.epoch is None):
+            state.epoch = None if value is None else SharedEpoch()
 
     @property
     def plans(self) -> bool:
@@ -200,7 +215,16 @@ class ImageDataset(Dataset[Sample]):
     @property
     def in_python(self) -> str:
         """Names the step of making a sample that is Python code of the user's and holds the GIL; empty if none is."""
-        return gil_bound_part(self, ImageDataset)
+        if self._fastpipe_has_own_getitem() or type(self).__getitems__ is not ImageDataset.__getitems__:
+            return f"the dataset's own way to samples ({type(self).__name__})"
+        if not self.plans:
+            return "the dataset's loader"
+        if self.pipeline.unplanned:
+            return f"the transform {_name_of(self.pipeline.unplanned[0])}"
+        if self.target_transform is not None and not _is_builtin(self.target_transform):
+            return f"the target_transform {_name_of(self.target_transform)}"
+        draws = callable(self.on_error) and not getattr(self.on_error, "draws_nothing", False)
+        return "the function on_error" if draws else ""
 
     @property
     def pipeline(self) -> Pipeline:
@@ -221,30 +245,33 @@ class ImageDataset(Dataset[Sample]):
         """Makes the samples; replaced by a new one if the dataset's attributes or its transform have changed."""
         state, pipeline = self._fastpipe, self.pipeline
         known = state.executor
-        if known is None or known.stages.compiled is not pipeline:
-            stages = self._fastpipe_stages()
+        if known is None or known.stages.options.pipeline is not pipeline:
             # A weak proxy, as the dataset holds its executor: a reference cycle would keep shared memory, threads and
             # batches until the garbage collector runs.
             dataset = weakref.proxy(self)
             known = state.executor = BatchExecutor(
-                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch), stages, stages.policy, self.threads
+                lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch),
+                self._fastpipe_stages(),
+                self.threads,
+                state.times,
             )
-            known.times = state.times
         return known
 
     def _fastpipe_policy(self) -> BadFilePolicy:
         return BadFilePolicy(self)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = ImageStages, **options: object) -> ImageStages:
-        """Builds the stages that make samples: `kind` is a class derived from `ImageStages`, `options` are its own."""
-        return kind(
+    def _fastpipe_stages(self) -> ImageStages:
+        """Builds the stages that make samples."""
+        return ImageStages(self._fastpipe_stage_options())
+
+    def _fastpipe_stage_options(self) -> StageOptions:
+        return StageOptions(
             self.pipeline,
             DecodeOptions(self.reader, self.config, self.apply_exif, self.max_pixels),
             self._fastpipe_policy(),
             self.target_transform,
             loader=None if self.plans else self.loader,
             seeded=self.seed is not None,
-            **options,
         )
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
@@ -264,7 +291,7 @@ class ImageDataset(Dataset[Sample]):
         if self.seed is not None:
             for task, key in zip(tasks, sample_keys(self.seed, epoch or 0, places), strict=True):
                 task.key = key
-        if self._fastpipe_has_own_getitem and wants_lazy_images(self):
+        if wants_lazy_images(self):
             for task in tasks:
                 task.for_own_code = True
         return tasks
@@ -273,16 +300,16 @@ class ImageDataset(Dataset[Sample]):
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # called by a loader, through a wrapper of the dataset
             serve_torch_loader()
-            _indices_and_epoch(self, [index])
+            self._fastpipe_warn_if_repeated([operator.index(index)])
         return self.one(index, self._fastpipe_epoch)
 
     def one(self, index: int, epoch: int | None) -> Sample:
         """``dataset[index]`` in an epoch; the epoch is None for a dataset without a seed."""
         made = self.executor.run([operator.index(index)], epoch)
-        sample: Any = made[0] if made else None  # None if on_error leaves it out
-        if made and self._fastpipe_has_own_getitem:
-            note_lazy_images(self, sample)
-        return sample  # type: ignore[no-any-return]
+        if not made:  # on_error leaves it out
+            return None  # type: ignore[return-value]  # the type of the usual result serves callers better
+        note_lazy_images(self, made[0])
+        return made[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
@@ -309,23 +336,43 @@ class ImageDataset(Dataset[Sample]):
 
         Samples that `on_error` leaves out are missing. Without options the result is always a list.
         """
-        indices, epoch = _indices_and_epoch(self, indices, None if options is None else options.epochs)
-        if type(self).__getitem__ is not ImageDataset.__getitem__:  # a subclass that makes its own samples
+        indices, epoch = self._fastpipe_indices_and_epoch(indices, {} if options is None else options.epochs)
+        if self._fastpipe_has_own_getitem():
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
-        made: list[Sample] | ImageBatch = self.executor.run(indices, epoch, options)
-        return made
+        return self.executor.run(indices, epoch, options)
 
     def submit(self, indices: Sequence[int], options: BatchSpec) -> PendingBatch:
         """Begins a `batch`, for a loader that starts the next batch while it finishes the one before.
 
         Call it only if `in_python` is empty, and in the thread that will wait for the batch.
         """
-        indices, epoch = _indices_and_epoch(self, indices, options.epochs)
+        indices, epoch = self._fastpipe_indices_and_epoch(indices, options.epochs)
         return self.executor.submit(indices, epoch, options)
 
+    def _fastpipe_indices_and_epoch(
+        self, indices: Sequence[int], epochs: Mapping[SharedEpoch, int]
+    ) -> tuple[list[int], int | None]:
+        """Returns a loader's indices as integers, and their epoch: the dataset's in `epochs`, else the current one."""
+        indices = [operator.index(index) for index in indices]
+        counted = self._fastpipe.epoch
+        if counted is not None and counted in epochs:
+            return indices, epochs[counted]
+        self._fastpipe_warn_if_repeated(indices)
+        return indices, self._fastpipe_epoch
+
+    def _fastpipe_warn_if_repeated(self, indices: Sequence[int]) -> None:
+        """Warns if a loader that doesn't count epochs begins the same epoch again with these samples."""
+        counted = self._fastpipe.epoch
+        if counted is not None and counted.repeats(indices, lambda index: self.sample(index)[0]):
+            warn_again(
+                f"epoch {counted.get()} has begun a second time: with seed={self.seed}, each sample gets the same "
+                "random numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, "
+                "which counts them by itself."
+            )
+
     def end_threads(self) -> None:
-        """Ends the threads that decode batches in this process; the next batch that wants some starts its own."""
-        self.executor.end_threads()
+        """Ends the calling thread's threads, which decode its batches; its next batch starts new ones."""
+        end_threads()
 
     # -- epochs
 
@@ -396,11 +443,8 @@ class ImageDataset(Dataset[Sample]):
             raise DatasetError(
                 "recipe(index, epoch) needs a dataset with a seed: the global generators know no epochs."
             )
-        index = operator.index(index)
-        (task,) = self._fastpipe_tasks([index], self._fastpipe_epoch if epoch is None else epoch)
-        if generators is None:
-            generators = copied_generators() if task.key is None else keyed_generators(task.key)
-        return replace(self.executor.stages.recipe(task, generators), index=index, epoch=task.epoch)
+        epoch = self._fastpipe_epoch if epoch is None else epoch
+        return self.executor.recipe(operator.index(index), epoch, generators)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """Makes a sample by a recipe that was drawn before: the same image, whatever the generators' state.
@@ -421,9 +465,7 @@ class ImageDataset(Dataset[Sample]):
         if not self.plans:
             raise PlanError("a dataset with a loader of its own loads whole images: it can't replay recipes.")
         epoch = self._fastpipe_epoch
-        (task,) = self._fastpipe_tasks([index], epoch if epoch is None or recipe.epoch is None else recipe.epoch)
-        made: Sample = self.executor.stages.replay(task, recipe)
-        return made
+        return self.executor.replay(recipe, index, epoch if epoch is None or recipe.epoch is None else recipe.epoch)
 
     def extra_repr(self) -> str:
         """Lines for the repr, after the root folder."""
@@ -447,23 +489,13 @@ class ImageDataset(Dataset[Sample]):
         self.__dict__.update(state)
 
 
-def _indices_and_epoch(
-    dataset: ImageDataset, indices: Sequence[int], epochs: Mapping[SharedEpoch, int] | None = None
-) -> tuple[list[int], int | None]:
-    """Returns the indices as integers, and the epoch: the dataset's in `epochs`, else the current one.
+def _is_builtin(function: object) -> bool:
+    """True for a builtin known to draw nothing, such as ``int``, ``abs`` or a dict's ``__getitem__``."""
+    owner = getattr(function, "__self__", None)
+    return function in (int, float, str, bool) or (
+        type(function) is type(abs) and (owner is builtins or type(owner) in (dict, list, tuple))
+    )
 
-    Warns if a loader that doesn't count epochs starts the same epoch again.
-    """
-    indices = [operator.index(index) for index in indices]
-    counted = dataset._fastpipe.epoch
-    if counted is None:
-        return indices, None
-    if epochs and counted in epochs:
-        return indices, epochs[counted]
-    if counted.repeats(indices, lambda index: dataset.sample(index)[0]):
-        warn_again(
-            f"epoch {counted.get()} has begun a second time: with seed={dataset.seed}, each sample gets the same "
-            "random numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, which "
-            "counts them by itself."
-        )
-    return indices, counted.get()
+
+def _name_of(transform: object) -> str:
+    return getattr(transform, "__name__", None) or type(transform).__name__

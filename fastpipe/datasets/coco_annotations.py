@@ -14,13 +14,16 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.table import Array
+
+Record: TypeAlias = format.JsonObject
+"""An object of an annotation file."""
 
 
 class Annotations:
@@ -69,7 +72,7 @@ class Annotations:
         starts = self.arrays["starts"]
         return int(starts[number]), int(starts[number + 1])
 
-    def records(self, number: int) -> list[dict[str, Any]]:
+    def records(self, number: int) -> list[Record]:
         """An image's annotations as the file has them."""
         return [json.loads(self._bytes("records", "record_offsets", place)) for place in range(*self.range(number))]
 
@@ -113,8 +116,8 @@ class LoadedAnnotations:
     def path(self, number: int) -> str:
         return str(self._coco.loadImgs(self.id(number))[0]["file_name"])
 
-    def records(self, number: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
+    def records(self, number: int) -> list[Record]:
+        found: list[Record] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
         return found
 
     def boxes(self, number: int) -> Array:
@@ -166,7 +169,7 @@ def parse(path: str) -> dict[str, Array]:
         ) from error
 
 
-def _arrays_of(content: dict[str, Any]) -> dict[str, Array]:
+def _arrays_of(content: Record) -> dict[str, Array]:
     # As in COCO's own code, the last of two images of one id counts.
     images = {int(image["id"]): str(image["file_name"]) for image in content["images"]}
     ids = np.array(sorted(images), np.int64)

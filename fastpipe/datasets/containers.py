@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
@@ -13,6 +12,7 @@ from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource
 from fastpipe.sources import Cache
+from fastpipe.types import Transform
 
 
 class ImageShards(ImageList):
@@ -48,8 +48,8 @@ class ImageShards(ImageList):
     def __init__(
         self,
         shards: Paths,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         image: str | None = None,
         label: str | None = "cls",
@@ -92,8 +92,8 @@ class ImageTable(ImageList):
     def __init__(
         self,
         tables: Paths,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         image: str = "image",
         label: str | None = "label",

@@ -6,7 +6,7 @@ import copy
 import importlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from fastpipe.datasets.albumentations_stages import label_fields
-from fastpipe.datasets.coco_annotations import Annotations, LoadedAnnotations, load_or_parse
+from fastpipe.datasets.coco_annotations import Annotations, LoadedAnnotations, Record, load_or_parse
 from fastpipe.datasets.coco_masks import load_masks
 from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
@@ -26,6 +26,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import absolute_path, local_path
 from fastpipe.transforms.albumentations_targets import Pixels
+from fastpipe.types import Transform
 
 _COCO_KEYS = {"segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"}
 _VOC_CLASSES = (
@@ -129,9 +130,9 @@ class CocoDetection(Wrappable):
         self,
         root: str | os.PathLike[str],
         annFile: str | os.PathLike[str],
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
-        transforms: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
+        transforms: Transform | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
@@ -227,9 +228,9 @@ class _Voc(Wrappable):
         year: str = "2012",
         image_set: str = "train",
         download: bool = False,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
-        transforms: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
+        transforms: Transform | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
@@ -315,7 +316,7 @@ class VOCDetection(_Voc):
             made["labels"] = torch.tensor([_LABELS[one["name"]] for one in objects if "name" in one])
         return (made,)
 
-    def _fastpipe_tree(self, path: str) -> dict[str, Any]:
+    def _fastpipe_tree(self, path: str) -> Record:
         """Parses an annotation file."""
         try:
             return self.parse_voc_xml(ElementTree.parse(path).getroot())
@@ -331,7 +332,7 @@ class VOCDetection(_Voc):
         return (made,)
 
     @staticmethod
-    def parse_voc_xml(node: ElementTree.Element) -> dict[str, Any]:
+    def parse_voc_xml(node: ElementTree.Element) -> Record:
         """An XML element as nested dicts, as torchvision has it."""
         found: dict[str, object] = {}
         children = list(node)
@@ -380,6 +381,6 @@ class VOCSegmentation(_Voc):
         return (MaskFile(target),)
 
 
-def _corners(objects: list[dict[str, Any]]) -> list[list[int]]:
+def _corners(objects: list[Record]) -> list[list[int]]:
     """The boxes of an annotation file's objects, as [xmin, ymin, xmax, ymax]."""
     return [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]

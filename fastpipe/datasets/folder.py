@@ -12,11 +12,12 @@ from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ReadOptions, Unpack, with_options
 from fastpipe.datasets.standard_transform import default_loader
 from fastpipe.errors import DatasetError
-from fastpipe.index.class_folders import check_no_class_is_empty, find_classes, make_dataset
+from fastpipe.index.extensions import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.listing import IMG_EXTENSIONS, has_file_allowed_extension, is_image_file
+from fastpipe.index.make_dataset import check_no_class_is_empty, find_classes, make_dataset
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
+from fastpipe.types import Transform
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -103,8 +104,8 @@ class ImageFolder(IndexedDataset):
     def __init__(
         self,
         root: str | Path | ByteSource,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         loader: Callable[[str], object] = default_loader,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import Any
+from collections.abc import Iterable, Sequence, Sized
 
 from PIL import Image
 
@@ -11,6 +10,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages, PixelArray, PixelStages
+from fastpipe.types import Target, Transform
 
 
 class ImageArray(ImageDataset):
@@ -42,9 +42,9 @@ class ImageArray(ImageDataset):
     def __init__(
         self,
         data: Sized,
-        targets: Sequence[Any],
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        targets: Sequence[Target],
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         channels_first: bool = False,
         **options: Unpack[SampleOptions],
@@ -60,13 +60,12 @@ class ImageArray(ImageDataset):
     def __len__(self) -> int:
         return len(self.data)
 
-    def sample(self, index: int) -> tuple[str, Any]:
+    def sample(self, index: int) -> tuple[str, Target]:
         """The image's name for messages, and its target."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
+        self._fastpipe_number(index)  # raises for an index out of range
         return f"data[{index}]", self.target_of(index)
 
-    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Any]]:
+    def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, Target]]:
         count, target_of = len(self), self.target_of
         if indices and (min(indices) < -count or max(indices) >= count):
             return map(self.sample, indices)
@@ -74,11 +73,11 @@ class ImageArray(ImageDataset):
 
     def image(self, index: int) -> Image.Image:
         """The image of a sample, as a transform gets it."""
-        return PixelArray(self.data, self.channels_first).image(range(len(self))[index])
+        return PixelArray(self.data, self.channels_first).image(self._fastpipe_number(index))
 
-    def target_of(self, index: int) -> Any:
+    def target_of(self, index: int) -> Target:
         """The target of a sample; override it if it isn't ``targets[index]``."""
         return self.targets[index]
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = PixelStages, **options: object) -> ImageStages:
-        return super()._fastpipe_stages(kind, array=PixelArray(self.data, self.channels_first), **options)
+    def _fastpipe_stages(self) -> ImageStages:
+        return PixelStages(self._fastpipe_stage_options(), PixelArray(self.data, self.channels_first))

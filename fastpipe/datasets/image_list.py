@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -14,11 +14,12 @@ from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.list_files import Column
 from fastpipe.index.list_source import ListSource, index_of_rows
+from fastpipe.index.read_list import Column
 from fastpipe.index.table import Array, Listing
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, source_of
+from fastpipe.types import Transform
 
 Self = TypeVar("Self", bound="ImageList")
 
@@ -68,8 +69,8 @@ class ImageList(IndexedDataset):
     def __init__(
         self,
         source: str | os.PathLike[str] | ImageIndex | Sequence[object],
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         root: Root = None,
         columns: tuple[Column, Column] = ("path", "label"),
@@ -93,8 +94,8 @@ class ImageList(IndexedDataset):
     def from_folder(
         cls: type[Self],
         root: str | os.PathLike[str] | ByteSource,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
         *,
         index: str | os.PathLike[str] | None = "auto",
         **options: Unpack[ImageOptions],

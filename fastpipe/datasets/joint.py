@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from torch.utils._pytree import tree_map
 
@@ -20,7 +19,7 @@ from fastpipe.errors import DatasetError, PlanError
 from fastpipe.executor import ImageStages
 from fastpipe.transforms.albumentations_targets import named_call_of
 from fastpipe.transforms.pipeline import Pipeline
-from fastpipe.types import Recipe, Sample
+from fastpipe.types import Recipe, Sample, Target, Transform
 
 
 def collate_fn(samples: Sequence[object]) -> tuple[object, ...]:
@@ -35,41 +34,32 @@ class JointDataset(ImageDataset):
         transforms: as given; or a `StandardTransform` of ``transform`` and ``target_transform``, as in torchvision.
     """
 
-    transforms: Any
-
     _fastpipe_spreads_targets = False
     """If no joint transform is given: True for samples (image, *targets), False for (image, target)."""
 
     @with_options(ImageOptions)
     def __init__(
         self,
-        transform: Callable[..., object] | None = None,
-        target_transform: Callable[..., object] | None = None,
-        transforms: Callable[..., object] | None = None,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
+        transforms: Transform | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         if transforms is not None and (transform is not None or target_transform is not None):
             raise ValueError("Only transforms or transform/target_transform can be passed as argument")
         if is_standard(transforms):
-            both: Any = transforms
-            transform, target_transform, transforms = both.transform, both.target_transform, None
+            transform, target_transform, transforms = transforms.transform, transforms.target_transform, None
         self._fastpipe_check_callable(transforms=transforms)
         super().__init__(transform, target_transform, **options)
         if transforms is not None:
             self.transforms = transforms
 
     @property
-    def _fastpipe_joint(self) -> Callable[..., object] | None:
+    def _fastpipe_joint(self) -> Transform | None:
         """The transform that takes image and target together; None if there is none."""
         return None if isinstance(self.transforms, StandardTransform) else self.transforms
 
-    def _fastpipe_number(self, index: int) -> int:
-        """Converts an index that may be negative to a number from 0."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"sample {index} of {len(self)}")
-        return index + len(self) if index < 0 else index
-
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]:
+    def targets_of(self, target: Target, size: tuple[int, int]) -> tuple[object, ...]:
         """The arguments of `transforms` after the image.
 
         `Boxes`, `KeyPoints` and `MaskFile` become torchvision's classes; masks may be stand-ins.
@@ -80,7 +70,7 @@ class JointDataset(ImageDataset):
         """
         return (placed(target, size),)
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]:
+    def named_targets_of(self, target: Target, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         """The parts of a sample after the image, for a transform that takes named arrays, such as albumentations'.
 
         A part is a dict of values by name, or one value. `Boxes`, `KeyPoints` and `MaskFile` become arrays, other
@@ -98,11 +88,13 @@ class JointDataset(ImageDataset):
         joint = self._fastpipe_joint
         return super().pipeline if joint is None else self._fastpipe_compiled(joint, v2_alone=True)
 
-    def _fastpipe_stages(self, kind: Callable[..., ImageStages] = TargetStages, **options: object) -> ImageStages:
+    def _fastpipe_stages(self) -> ImageStages:
+        options, dataset = self._fastpipe_stage_options(), weakref.proxy(self)  # weak, as the dataset holds the stages
         joint = self._fastpipe_joint
-        if joint is not None:
-            kind = JointStages if named_call_of(joint) is None else AlbumentationsStages
-        return super()._fastpipe_stages(kind, dataset=weakref.proxy(self), **options)  # weak: it holds the stages
+        if joint is None:
+            return TargetStages(options, dataset)
+        kind = JointStages if named_call_of(joint) is None else AlbumentationsStages
+        return kind(options, dataset)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """Replays a recipe as `ImageDataset.replay`; raises PlanError if there are joint transforms.
@@ -114,7 +106,7 @@ class JointDataset(ImageDataset):
         raise PlanError("a recipe has no boxes and masks: to repeat a sample, give the dataset a seed.")
 
 
-def placed(target: object, size: tuple[int, int]) -> Any:
+def placed(target: object, size: tuple[int, int]) -> object:
     """Converts `Boxes`, `KeyPoints` and `MaskFile` in a target to torchvision's classes; `size` is (height, width)."""
 
     def place(leaf: object) -> object:
@@ -165,7 +157,7 @@ class SampleDataset(JointDataset):
         self,
         function: Callable[[int], tuple[object, ...]],
         length: int,
-        transforms: Callable[..., object] | None = None,
+        transforms: Transform | None = None,
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transforms=transforms, **options)
@@ -174,7 +166,7 @@ class SampleDataset(JointDataset):
         self.function = function
         self.length = whole_number("length", length, "the number of samples", error=DatasetError)
 
-    def sample(self, index: int) -> tuple[str, Any]:
+    def sample(self, index: int) -> tuple[str, Target]:
         made = self.function(self._fastpipe_number(index))
         if not isinstance(made, tuple) or not made or not isinstance(made[0], (str, bytes, os.PathLike)):
             raise DatasetError(
@@ -182,10 +174,10 @@ class SampleDataset(JointDataset):
             )
         return os.fsdecode(made[0]), made[1:]
 
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]:
+    def targets_of(self, target: Target, size: tuple[int, int]) -> tuple[object, ...]:
         return tuple(placed(part, size) for part in target)
 
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]:
+    def named_targets_of(self, target: Target, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         parts: tuple[object, ...] = target
         return parts
 

@@ -6,13 +6,13 @@ import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import torch
 from PIL import Image
 
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.executor import BatchSpec, ImageStages, SampleTask, SlotAllocator
+from fastpipe.executor import BatchSpec, ImageStages, SampleTask, SlotAllocator, StageOptions
 from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
@@ -20,7 +20,7 @@ from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.compose_plan import pipelines_of
 from fastpipe.transforms.pipeline import FixedSteps
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Step
+from fastpipe.types import Generators, ImageShape, LoadMask, Recipe, Sample, Step, Target, Transform
 
 _SAMPLES = "fastpipe.transforms.v2._samples"
 
@@ -65,8 +65,8 @@ class TargetSource(Protocol):
 
     @property
     def _fastpipe_spreads_targets(self) -> bool: ...
-    def targets_of(self, target: Any, size: tuple[int, int]) -> tuple[object, ...]: ...
-    def named_targets_of(self, target: Any, size: tuple[int, int], transform: object) -> tuple[object, ...]: ...
+    def targets_of(self, target: Target, size: tuple[int, int]) -> tuple[object, ...]: ...
+    def named_targets_of(self, target: Target, size: tuple[int, int], transform: object) -> tuple[object, ...]: ...
 
 
 def v2_samples() -> V2Samples:
@@ -95,12 +95,12 @@ class TargetStages(ImageStages):
     """The stages of images whose targets depend on the image's size; image and target have separate transforms.
 
     Args:
-        given: as of `ImageStages`.
+        options: as of `ImageStages`.
         dataset: a weak proxy of the `JointDataset`, whose `targets_of` makes the targets.
     """
 
-    def __init__(self, *given: Any, dataset: TargetSource, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, options: StageOptions, dataset: TargetSource) -> None:
+        super().__init__(options)
         self._dataset = dataset
         self._spreads_targets = dataset._fastpipe_spreads_targets
 
@@ -110,12 +110,10 @@ class TargetStages(ImageStages):
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
-            try:
+            with self.errors_noted(task):
                 self._make_targets(task, task.shape.size)
-            except Exception as error:  # raised again by the policy, unless the file is bad
-                self.policy.failed(task, error)
-                return
-            super().draw_one(task, generators, fixed)
+            if task.error is None:
+                super().draw_one(task, generators, fixed)
 
     def _targets_of(self, target: object, size: tuple[int, int]) -> tuple[object, ...]:
         return self._dataset.targets_of(target, size)
@@ -124,12 +122,12 @@ class TargetStages(ImageStages):
         targets = with_masks(self._targets_of(task.target, size))
         task.target = targets if self._spreads_targets else targets[0]
 
-    def finish(self, task: SampleTask) -> object:
+    def finish(self, task: SampleTask) -> None:
         if task.finished is None and self.loader is not None:
             self._make_targets(task, self._loaded_size(task))
             if not self.pipeline.unplanned:
                 super().transform_target(task)
-        return super().finish(task)
+        super().finish(task)
 
     def _loaded_size(self, task: SampleTask) -> tuple[int, int]:
         """The ``(height, width)`` of the image that the user's loader returned."""
@@ -143,7 +141,7 @@ class TargetStages(ImageStages):
             "tensor (C, H, W): boxes and masks need the image's size."
         )
 
-    def sample_of(self, task: SampleTask) -> object:
+    def sample_of(self, task: SampleTask) -> Sample:
         return (task.image, *task.target) if self._spreads_targets else (task.image, task.target)
 
 
@@ -154,7 +152,7 @@ class JointStages(TargetStages):
     """
 
     finishes_in_python = True
-    _rest: list[Callable[..., object]] | None = None
+    _rest: list[Transform] | None = None
 
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._targets_of(task.target, size))
@@ -162,7 +160,7 @@ class JointStages(TargetStages):
     def places(self, count: int, options: object) -> None:
         """Returns None: the transforms decide what a sample holds, so samples are collated."""
 
-    def _rest_calls(self) -> list[Callable[..., object]]:
+    def _rest_calls(self) -> list[Transform]:
         """The unplanned part's transforms: unknown ones as they are, each run of known ones as one `Compose`."""
         if self._rest is None:
             compose = importlib.import_module("fastpipe.transforms.v2").Compose if self.pipeline.unplanned else None
@@ -173,12 +171,11 @@ class JointStages(TargetStages):
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if self.loader is not None:
             return
-        try:
-            shape: Any = task.shape
+        shape = task.shape
+        assert shape is not None
+        with self.errors_noted(task):
             targets = self._targets_of(task.target, shape.size)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self.policy.failed(task, error)
 
     def _drawn(
         self, task: SampleTask, shape: ImageShape, targets: tuple[object, ...], generators: Generators | None
@@ -198,7 +195,8 @@ class JointStages(TargetStages):
         self.read_one(task)
         if task.error is not None:
             raise task.error
-        shape: Any = task.shape
+        shape = task.shape
+        assert shape is not None
         steps, _ = self._drawn(task, shape, self._targets_of(task.target, shape.size), generators)
         if steps is None:
             raise PlanError(f"the transforms look at the pixels of sample {task.source_index}: they have no recipe.")
@@ -214,11 +212,12 @@ class JointStages(TargetStages):
     def run_rest(self, task: SampleTask) -> None:
         task.target = _run(self._rest_calls(), task.target)
 
-    def sample_of(self, task: SampleTask) -> object:
-        return task.target
+    def sample_of(self, task: SampleTask) -> Sample:
+        sample: Sample = task.target
+        return sample
 
 
-def _run(transforms: Sequence[Callable[..., object]], sample: object) -> object:
+def _run(transforms: Sequence[Transform], sample: object) -> object:
     for transform in transforms:
         sample = transform(*sample) if isinstance(sample, tuple) and len(sample) > 1 else transform(sample)
     return sample

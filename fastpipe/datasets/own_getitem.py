@@ -9,19 +9,28 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 from fastpipe.datasets.bad_files import with_location
 from fastpipe.pillow.lazy_image import load_images, source_of
+from fastpipe.pillow.lazy_source import LazySource
 
-GetItem = Callable[[Any, Any], Any]
+Owner = TypeVar("Owner")
+Item = TypeVar("Item")
+
+
+class _Call(NamedTuple):
+    """A running call of a dataset's own ``__getitem__``, and the sources of the lazy images that it was given."""
+
+    dataset: object
+    given: list[LazySource]
 
 
 class _Calls(threading.local):
-    """The datasets whose own ``__getitem__`` runs in this thread, each with the lazy images that it was given."""
+    """The calls that run in this thread, the innermost last."""
 
     def __init__(self) -> None:
-        self.running: list[tuple[Any, list[Any]]] = []
+        self.running: list[_Call] = []
 
 
 _calls = _Calls()
@@ -33,28 +42,28 @@ def wants_lazy_images(dataset: object) -> bool:
     False if `on_error` forgives bad files: these have to be found before the sample is handed out.
     """
     running = _calls.running
-    return bool(running) and running[-1][0] is dataset and dataset.on_error == "raise"
+    return bool(running) and running[-1].dataset is dataset and getattr(dataset, "on_error", None) == "raise"
 
 
 def note_lazy_images(dataset: object, sample: object) -> None:
     """Notes the lazy images handed to the dataset's own ``__getitem__``, which will raise their files' errors."""
     if wants_lazy_images(dataset):
         parts = sample if isinstance(sample, tuple) else (sample,)
-        _calls.running[-1][1].extend(source for source in map(source_of, parts) if source is not None)
+        _calls.running[-1].given.extend(source for source in map(source_of, parts) if source is not None)
 
 
-def with_lazy_images(method: GetItem) -> GetItem:
+def with_lazy_images(method: Callable[[Owner, int], Item]) -> Callable[[Owner, int], Item]:
     """Wraps a class's own ``__getitem__``: its dataset gives it lazy images, and the wrapper loads those it returns."""
     if hasattr(method, "_fastpipe_gives_lazy_images"):
         return method
 
     @functools.wraps(method)
-    def __getitem__(self: object, index: Any) -> object:
+    def __getitem__(self: Owner, index: int) -> Item:
         running = _calls.running
-        if any(dataset is self for dataset, _ in running):
+        if any(call.dataset is self for call in running):
             return method(self, index)
-        given: list[Any] = []
-        running.append((self, given))
+        given: list[LazySource] = []
+        running.append(_Call(self, given))
         try:
             sample = method(self, index)
             load_images(sample)

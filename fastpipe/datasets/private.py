@@ -20,10 +20,8 @@ class PrivateState:
     times: Row | None = None  # the row that the executor adds its stages' times to; None if times aren't measured
 
     def measure(self, times: Row | None) -> None:
-        """Has this executor, and later ones, add the times of their stages to a row of `StageTimes`; None to stop."""
-        self.times = times
-        if self.executor is not None:
-            self.executor.times = times
+        """Has batches that begin from now on add the times of their stages to a row of `StageTimes`; None to stop."""
+        self.times, self.executor = times, None
 
     def bad_record(self, count: int) -> BadFileRecord:
         """The record of bad files for `count` samples; made if there is none of that size."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TypeGuard
 
 from PIL import Image
 
 from fastpipe import readers
-from fastpipe.types import Sample
+from fastpipe.types import Sample, Transform
 
 
 def default_loader(path: str) -> Image.Image:
@@ -18,9 +18,7 @@ def default_loader(path: str) -> Image.Image:
 class StandardTransform:
     """Calls the image's and the target's transform, as torchvision's attribute ``dataset.transforms`` does."""
 
-    def __init__(
-        self, transform: Callable[..., object] | None = None, target_transform: Callable[..., object] | None = None
-    ) -> None:
+    def __init__(self, transform: Transform | None = None, target_transform: Transform | None = None) -> None:
         self.transform = transform
         self.target_transform = target_transform
 
@@ -39,7 +37,7 @@ class StandardTransform:
         return "\n".join(lines)
 
 
-def is_standard(transforms: object) -> bool:
+def is_standard(transforms: object) -> TypeGuard[StandardTransform]:
     """True if an object is a `StandardTransform`, ours or torchvision's, whose transforms see only one part each."""
     kind = type(transforms)
     theirs = ("torchvision.datasets.vision", "StandardTransform")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import readers
 from fastpipe.errors import DatasetError
+from fastpipe.index.table import Array
 from fastpipe.types import Box
 
 _BOX_FORMATS = ("XYXY", "XYWH", "CXCYWH", "XYWHR", "CXCYWHR", "XYXYXYXY")
@@ -68,7 +68,7 @@ class MaskFile:
         chosen = part if keep is None else part[keep.numpy()]
         return torch.from_numpy(np.array(chosen, order="C"))
 
-    def values(self, box: Box) -> NDArray[np.generic]:
+    def values(self, box: Box) -> Array:
         """Reads a box of the file's values, ``(H, W)``, as Pillow gives them."""
         header = readers.read_header(self.path)
         gray = header.color_space == "L" and header.bit_depth in (2, 4, 8)

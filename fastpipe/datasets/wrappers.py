@@ -7,39 +7,50 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from types import MemberDescriptorType, MethodType
-from typing import Any, TypeGuard
+from typing import Any, TypedDict, TypeGuard
 
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.executor import SharedEpoch
+from fastpipe.types import Sample
 
 Epochs = Mapping[SharedEpoch, int]
 _CURRENT: Epochs = {}
 
 
-class EpochSubset(Subset[Any]):
+class EpochContent(TypedDict):
+    """The content of an epoch, as a loader's state keeps it: a part of the order in which samples arrive."""
+
+    epoch: int
+    first: int  # the place in the order of the first sample
+    stop: int  # the place after the last sample
+    missing: list[int]  # places in between whose samples can't be read
+
+
+class EpochSubset(Subset[Sample]):
     """A `Subset` of an `ImageDataset` whose indices change with the epoch."""
+
+    dataset: ImageDataset
 
     def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
         """Converts places in an epoch to indices in `dataset`; `epoch` None stands for the current one."""
         raise NotImplementedError
 
-    def describe_epoch(self, epoch: int) -> dict[str, object]:
+    def describe_epoch(self, epoch: int) -> EpochContent:
         """The content of an epoch, to be saved in a loader's state and given to `adopt_epoch`."""
         raise NotImplementedError
 
-    def adopt_epoch(self, content: Mapping[str, object]) -> str:
+    def adopt_epoch(self, content: EpochContent) -> str:
         """Sets an epoch's content to what `describe_epoch` returned; if it had another, returns the difference."""
         raise NotImplementedError
 
-    def __getitem__(self, place: int) -> Any:
+    def __getitem__(self, place: int) -> Sample:
         """A sample of the current epoch, as the dataset gives it."""
         return self.dataset[self.inner([place])[0]]
 
-    def __getitems__(self, places: list[int]) -> list[Any]:
-        found: list[Any] = self.dataset.__getitems__(self.inner(places))  # type: ignore[attr-defined]
-        return found
+    def __getitems__(self, places: list[int]) -> list[Sample]:
+        return self.dataset.__getitems__(self.inner(places))
 
 
 def is_wrapper(dataset: object) -> bool:
@@ -56,7 +67,7 @@ def is_transparent(dataset: object) -> bool:
     )
 
 
-def inner_datasets(dataset: object) -> dict[str, Any]:
+def inner_datasets(dataset: object) -> dict[str, object]:
     """The datasets within a `Subset` or `ConcatDataset`, by attribute name; empty for other datasets."""
     if isinstance(dataset, Subset):
         return {"dataset": dataset.dataset}
@@ -67,10 +78,10 @@ def inner_datasets(dataset: object) -> dict[str, Any]:
 
 def unwrap_subsets(
     dataset: object,
-    indices: Sequence[object] = (),
+    indices: Sequence[int] = (),
     epochs: Epochs = _CURRENT,
     through: Callable[[object], bool] = is_wrapper,
-) -> tuple[Any, Sequence[Any]]:
+) -> tuple[Any, Sequence[int]]:
     """Unwraps `Subset`s: returns the dataset within, and the samples' indices in it.
 
     Args:
@@ -86,11 +97,11 @@ def unwrap_subsets(
     return dataset, indices
 
 
-def _inner(subset: Subset[Any], places: Sequence[Any], epochs: Epochs) -> Sequence[object]:
+def _inner(subset: Subset[object], places: Sequence[int], epochs: Epochs) -> Sequence[int]:
     if not isinstance(subset, EpochSubset):
         return [subset.indices[place] for place in places]
-    dataset: Any = subset.dataset
-    return subset.inner(places, epochs.get(dataset._fastpipe.epoch))
+    counted = subset.dataset._fastpipe.epoch
+    return subset.inner(places, None if counted is None else epochs.get(counted))
 
 
 def locate(
@@ -130,7 +141,7 @@ def _is_ours(dataset: object) -> TypeGuard[ImageDataset]:
     return issubclass(type(dataset), ImageDataset)
 
 
-def _held(wrapper: object) -> list[Any]:
+def _held(wrapper: object) -> list[object]:
     """The datasets that a wrapper holds, each once: in its attributes, and in lists and dicts there."""
     found = (part for value in _attributes(wrapper) for part in _datasets_in(value, _NESTED))
     return list({id(part): part for part in found}.values())
@@ -150,7 +161,7 @@ def _attributes(wrapper: object) -> Iterator[object]:
                     yield slot.__get__(wrapper, kind)
 
 
-def _datasets_in(value: Any, depth: int) -> Iterator[object]:
+def _datasets_in(value: object, depth: int) -> Iterator[object]:
     kind = type(value)  # not ``__class__``, which an object may compute
     members = next((members for base, members in _MEMBERS.items() if issubclass(kind, base)), None)
     if members is not None:
@@ -158,7 +169,7 @@ def _datasets_in(value: Any, depth: int) -> Iterator[object]:
         if depth and any(True for one in islice(members(value), 1) for _ in _datasets_in(one, depth - 1)):
             for member in list(members(value)):
                 yield from _datasets_in(member, depth - 1)
-    elif kind is MethodType:  # `self.get = dataset.__getitem__`
+    elif type(value) is MethodType:  # `self.get = dataset.__getitem__`
         yield from _datasets_in(value.__self__, depth)
     elif _may_be_dataset(kind):
         yield value
@@ -185,7 +196,7 @@ def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, f
 
     References that lead back in a circle get no share.
     """
-    parts: dict[int, list[tuple[Any, float]]] = {}
+    parts: dict[int, list[tuple[object, float]]] = {}
     found: list[ImageDataset] = []
     places: dict[int, int] = {}  # depth-first post-order: a wrapper comes after the datasets that it holds
     todo = [(dataset, False)]
@@ -207,7 +218,7 @@ def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, f
     return [(one, shares[id(one)]) for one in found]
 
 
-def _parts(dataset: Any) -> list[tuple[Any, float]]:
+def _parts(dataset: Any) -> list[tuple[object, float]]:
     """The datasets that a wrapper holds, each with its share of the samples; empty for an `ImageDataset`."""
     if _is_ours(dataset):
         return []

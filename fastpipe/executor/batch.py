@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -21,7 +20,7 @@ from fastpipe.memory.shm_pool import lent_bytes, new_shared
 from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program
-from fastpipe.types import Recipe
+from fastpipe.types import Recipe, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ class BatchBuilder:
             return False
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 
-    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+    def finish(self, targets: list[Target], positions: Sequence[int]) -> ImageBatch:
         """The batch of these slots; leaves out all others.
 
         Args:
@@ -171,15 +170,20 @@ class BatchBuilder:
             positions: the filled slots, at least one, in rising order.
         """
         assert self.images is not None
-        images = self.images
-        if len(positions) < self.count:
-            for place, position in enumerate(positions):  # moved within the batch's own memory, which may be shared
-                if place != position:
-                    images[place].copy_(images[position])
-            images = images[: len(positions)]
+        images = moved_together(self.images, positions)
         numbers = [self._numbers[position] for position in positions] if self._numbers else None
         deferred = self._first if self.options.defer else None
         return ImageBatch(images, targets, numbers, deferred is not None and _multiplied(deferred))
+
+
+def moved_together(images: torch.Tensor, positions: Sequence[int]) -> torch.Tensor:
+    """Moves the images at these rising positions to the front of their own memory, and returns that part of it."""
+    if len(positions) == len(images):
+        return images
+    for place, position in enumerate(positions):
+        if place != position:
+            images[place].copy_(images[position])
+    return images[: len(positions)]
 
 
 def _allocate(shape: Sequence[int], dtype: torch.dtype, options: BatchSpec, shared: bool) -> torch.Tensor:

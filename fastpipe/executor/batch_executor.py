@@ -7,23 +7,23 @@ with targets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import overload
 
-import torch
-
-from fastpipe.core import end_threads, thread_resources
+from fastpipe.core import thread_resources
 from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.image_stages import ImageStages
-from fastpipe.executor.stage_times import Row, Stage, StageListener
-from fastpipe.executor.tasks import FailurePolicy, SampleTask
-from fastpipe.sources.threads import Threads, kept_threads
+from fastpipe.executor.stage_times import Row, Stage, StageClock
+from fastpipe.executor.tasks import SampleTask
+from fastpipe.rng import copied_generators, keyed_generators
+from fastpipe.sources.threads import map_in_threads
+from fastpipe.types import Generators, Recipe, Sample
 
 CHUNK = 64
 """Samples of a batch that are read before the first of them is decoded. A whole batch's files may not fit in memory,
-and
-the core can decode the first ones while others are read and drawn."""
+and the core can decode the first ones while others are read and drawn."""
 
 
 class BatchExecutor:
@@ -32,35 +32,31 @@ class BatchExecutor:
     Args:
         tasks_of: makes tasks, which say what to read, from sample indices and an epoch (None without a seed).
         stages: the stages that process the tasks.
-        policy: the policy for samples that fail.
         threads: number of decoding threads, unless a batch sets it; 0 decodes in the calling thread only.
-
-    Attributes:
         times: the row of `StageTimes` to which batches add; None to measure nothing.
     """
-
-    times: Row | None = None
 
     def __init__(
         self,
         tasks_of: Callable[[Sequence[int], int | None], list[SampleTask]],
         stages: ImageStages,
-        policy: FailurePolicy,
         threads: int = 0,
+        times: Row | None = None,
     ) -> None:
         self.tasks_of = tasks_of
         self.stages = stages
-        self.policy = policy
         self.threads = threads
-        self._pool: Threads | None = None
+        self.times = times
 
     @overload
-    def run(self, indices: Sequence[int], epoch: int | None = None, options: None = None) -> list[Any]: ...
+    def run(self, indices: Sequence[int], epoch: int | None = None, options: None = None) -> list[Sample]: ...
     @overload
-    def run(self, indices: Sequence[int], epoch: int | None, options: BatchSpec | None) -> list[Any] | ImageBatch: ...
+    def run(
+        self, indices: Sequence[int], epoch: int | None, options: BatchSpec | None
+    ) -> list[Sample] | ImageBatch: ...
     def run(
         self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
-    ) -> list[Any] | ImageBatch:
+    ) -> list[Sample] | ImageBatch:
         """Makes samples: an `ImageBatch` if options are given and all samples fit into one tensor, else a list.
 
         Args:
@@ -69,8 +65,7 @@ class BatchExecutor:
             options: the batch's options; None for a list.
         """
         if self.stages.one_by_one and len(indices) > 1:
-            alone: list[Any] = [self.submit([index], epoch).result() for index in indices]
-            return [sample for samples in alone for sample in samples]
+            return [sample for index in indices for sample in self.run([index], epoch)]
         return self.submit(indices, epoch, options).result()
 
     def submit(
@@ -83,19 +78,23 @@ class BatchExecutor:
         threads = self.threads if options is None or options.threads is None else options.threads
         return PendingBatch(self, indices, epoch, places, threads)
 
-    def map(self, threads: int, function: Callable[..., None], *arguments: Iterable[object]) -> None:
-        """Calls a function for each set of arguments, in Python threads."""
-        if threads < 2:
-            for each in zip(*arguments, strict=True):
-                function(*each)
-            return
-        pool = self._pool = kept_threads(self._pool, threads, "fastpipe")
-        list(pool.executor.map(function, *arguments))
+    def recipe(self, index: int, epoch: int | None, generators: Generators | None) -> Recipe:
+        """Draws a sample's recipe; reads only the file's header.
 
-    def end_threads(self) -> None:
-        """Ends the threads that work for the calling thread; its next batch starts new ones."""
-        end_threads()
-        self._pool = None  # an executor's threads end when it is garbage-collected
+        Args:
+            index: the sample's index.
+            epoch: the epoch of its random numbers; None without a seed.
+            generators: generators to draw from; None for the sample's own, or a copy of the global ones without a seed.
+        """
+        (task,) = self.tasks_of([index], epoch)
+        if generators is None:
+            generators = copied_generators() if task.key is None else keyed_generators(task.key)
+        return replace(self.stages.recipe(task, generators), index=index, epoch=task.epoch)
+
+    def replay(self, recipe: Recipe, index: int, epoch: int | None) -> Sample:
+        """Makes a sample by a recipe that was drawn before; see `ImageStages.replay`."""
+        (task,) = self.tasks_of([index], epoch)
+        return self.stages.replay(task, recipe)
 
 
 class PendingBatch:
@@ -114,12 +113,12 @@ class PendingBatch:
         places: SlotAllocator | None,
         threads: int,
     ) -> None:
-        self._executor, self._stages, self._policy = executor, executor.stages, executor.policy
+        self._tasks_of, self._stages, self._policy = executor.tasks_of, executor.stages, executor.stages.policy
         self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None for a sample that is left out
         self._running: tuple[CoreRun, list[SampleTask]] | None = None
-        self._tell = StageListener(executor.times)
+        self._clock = StageClock(executor.times)
         if indices:
             self._submit_next()
 
@@ -133,32 +132,33 @@ class PendingBatch:
         """True if `result` may draw after `submit_rest`: for substitutes of bad files."""
         return self._policy.draws
 
-    def result(self) -> ImageBatch | list[Any]:
+    def result(self) -> ImageBatch | list[Sample]:
         """The finished samples, without those left out: an `ImageBatch` if all fit into one tensor, else a list."""
-        tell = self._tell
+        clock = self._clock
         self.submit_rest()
         self._settle()
-        tell(None)
+        clock(None)
         if self._places is not None:
             for position, task in enumerate(self._tasks):
                 if task is not None and task.error is not None:
                     self._substitute(position, task)
-        result: ImageBatch | list[Any]
+        result: ImageBatch | list[Sample]
         if self._places is not None and (kept := [task for task in self._tasks if task is not None]):
             result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
         else:
             result = self._finished()
-        tell(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
+        clock(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
         return result
 
-    def _finished(self) -> list[Any]:
+    def _finished(self) -> list[Sample]:
         """Finishes samples one by one: some files turn out bad only when the user's code reads the pixels."""
-        samples = []
+        samples: list[Sample] = []
         for position in range(len(self._tasks)):
             while (task := self._tasks[position]) is not None:
-                sample = self._stages.finish(task) if task.error is None else None
                 if task.error is None:
-                    samples.append(sample)
+                    self._stages.finish(task)
+                if task.error is None:
+                    samples.append(self._stages.sample_of(task) if task.finished is None else task.finished)
                     break
                 self._substitute(position, task)
         return samples
@@ -166,25 +166,24 @@ class PendingBatch:
     def _submit_next(self) -> None:
         first = len(self._tasks)
         indices = self._indices[first : first + max(CHUNK, 16 * self._threads)]
-        tasks = self._executor.tasks_of(indices, self._epoch)
+        tasks = self._tasks_of(indices, self._epoch)
         for position, task in enumerate(tasks, first):
             task.slot = position
         self._tasks += tasks
-        if self._tell.row is not None:
-            self._tell.row[Stage.IMAGES] += len(tasks)
+        self._clock.count(len(tasks))
         self._begin(tasks)
 
     def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes the tasks before them meanwhile."""
-        stages, places, tell = self._stages, self._places, self._tell
-        tell(None)
+        stages, places, clock = self._stages, self._places, self._clock
+        clock(None)
         stages.read(tasks, self._resources)
-        tell(Stage.READ)
+        clock(Stage.READ)
         tasks = [task for task in tasks if task.error is None]
         stages.draw(tasks)
         tasks = [task for task in tasks if task.error is None]
         stages.lower(tasks)
-        tell(Stage.DRAW)
+        clock(Stage.DRAW)
         for task in tasks if places is not None else ():
             if places is not None and not places.accept(task):
                 tasks = self._as_list()
@@ -211,22 +210,19 @@ class PendingBatch:
         running, self._running = self._running, None
         if running is None:
             return
-        (run, tasks), tell = running, self._tell
-        tell(None)
+        (run, tasks), clock = running, self._clock
+        clock(None)
         left = run.wait()
-        tell(Stage.CORE)
+        clock(Stage.CORE)
         if left:
-            places = self._places
-            outs = [None if places is None else places.place(task.slot) for task in left]
-            self._executor.map(self._threads, self._make, left, outs)
-            tell(Stage.PYTHON)
+            for _ in map_in_threads(self._make, left, self._threads if self._threads > 1 else 0):
+                pass
+            clock(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
 
-    def _make(self, task: SampleTask, out: torch.Tensor | None) -> None:
-        try:
-            self._stages.make(task, out)
-        except Exception as error:  # raised again by the policy, unless the file is bad
-            self._policy.failed(task, error)
+    def _make(self, task: SampleTask) -> None:
+        with self._stages.errors_noted(task):
+            self._stages.make(task, None if self._places is None else self._places.place(task.slot))
 
     def _substitute(self, position: int, task: SampleTask) -> None:
         """Replaces a bad sample, or leaves it out, as the policy says."""

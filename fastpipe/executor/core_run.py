@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -11,6 +11,7 @@ from fastpipe import core
 from fastpipe.core import ThreadResources
 from fastpipe.executor.batch import ImageBatch
 from fastpipe.executor.tasks import SampleTask
+from fastpipe.types import Target
 
 
 class CoreRun:
@@ -70,5 +71,5 @@ class SlotAllocator(Protocol):
     def place(self, position: int) -> torch.Tensor:
         """The tensor that a result is written to."""
 
-    def finish(self, targets: list[Any], positions: Sequence[int]) -> ImageBatch:
+    def finish(self, targets: list[Target], positions: Sequence[int]) -> ImageBatch:
         """The batch of these filled slots; leaves out all others."""

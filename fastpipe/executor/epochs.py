@@ -6,10 +6,11 @@ import contextlib
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
+
+from fastpipe.memory.shm_pool import shared
 
 __all__ = ["SharedEpoch"]
 
@@ -86,10 +87,10 @@ class SharedEpoch:
         return self._shared
 
     def __setstate__(self, number: torch.Tensor) -> None:
-        self._shared: torch.Tensor = number.share_memory_()  # type: ignore[no-untyped-call]
+        self._shared = shared(number)
         self._number = self._shared.numpy()  # torch's own way to read a number releases the GIL
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> SharedEpoch:
+    def __deepcopy__(self, memo: dict[int, object]) -> SharedEpoch:
         return SharedEpoch(self.get())
 
 

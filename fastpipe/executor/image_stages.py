@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from PIL import Image
@@ -34,7 +33,7 @@ from fastpipe.sources import fetch_files
 from fastpipe.transforms.albumentations_targets import named_call_of, reseed
 from fastpipe.transforms.compose_plan import pipelines_of, run_one
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
-from fastpipe.types import Generators, Header, ImageShape, Recipe, RemoteFile, new_namedtuple
+from fastpipe.types import Generators, Header, ImageShape, Recipe, RemoteFile, Sample, new_namedtuple
 
 _FORMATS = ("JPEG", "PNG", PACKED_FORMAT)
 
@@ -56,6 +55,34 @@ class DecodeOptions:
     max_pixels: readers.MaxPixels = "auto"
 
 
+@dataclass(frozen=True, slots=True)
+class StageOptions:
+    """Options of the stages that make a dataset's samples.
+
+    Attributes:
+        pipeline: the compiled transform.
+        decode: how files are decoded.
+        policy: is told about tasks that fail.
+        target_transform: transforms the target; None for none.
+        loader: the user's own function from a path to an image, after which nothing is planned. None for fastpipe's
+            readers.
+        generators: the generators for tasks without a key; None for the global ones.
+        seeded: tasks have keys.
+        out: the tensor that batches are made in; None for new ones.
+        shared: allocate batches in shared memory, for another process; None to do so in a loader's worker.
+    """
+
+    pipeline: Pipeline
+    decode: DecodeOptions
+    policy: FailurePolicy
+    target_transform: Callable[[object], object] | None = None
+    loader: Callable[[str], object] | None = None
+    generators: Generators | None = None
+    seeded: bool = False
+    out: torch.Tensor | None = None
+    shared: bool | None = None
+
+
 def upright(header: Header, orientation: int) -> ImageShape:
     """The shape of an image after it is turned by its EXIF orientation."""
     return ImageShape(header.width, header.height) if orientation >= 5 else ImageShape(header.height, header.width)
@@ -67,20 +94,12 @@ class ImageStages:
     Threads may call `make` while another batch is read and drawn: `make` draws nothing.
 
     Args:
-        pipeline: the compiled transform.
-        options: how files are decoded.
-        policy: is told about tasks that fail.
-        target_transform: transforms the target; None for none.
-        loader: the user's own function from a path to an image, after which nothing is planned. None for fastpipe's
-            readers.
-        generators: the generators for tasks without a key; None for the global ones.
-        seeded: tasks have keys.
-        out: the tensor that batches are made in; None for new ones.
-        shared: allocate batches in shared memory, for another process; None to do so in a loader's worker.
+        options: the transforms, the loader, and how files are read.
 
     Attributes:
-        compiled: the transform that was given.
-        pipeline: the same transform; with a loader of the user's, one in which nothing is planned.
+        options: as given.
+        pipeline: the compiled transform; with a loader of the user's, one in which nothing is planned.
+        policy, target_transform, loader: as in the options.
         one_by_one: each sample has to be finished before the next one is drawn, because its transforms may draw from
             the same generators.
     """
@@ -88,32 +107,18 @@ class ImageStages:
     finishes_in_python = False
     """True if `make` has work to do even if the core runs all steps of a program."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        options: DecodeOptions,
-        policy: FailurePolicy,
-        target_transform: Callable[[Any], object] | None = None,
-        *,
-        loader: Callable[[str], object] | None = None,
-        generators: Generators | None = None,
-        seeded: bool = False,
-        out: torch.Tensor | None = None,
-        shared: bool | None = None,
-    ) -> None:
-        self.compiled = pipeline
-        self.pipeline = pipeline if loader is None else Pipeline((), (*pipeline.drawn, *pipeline.unplanned))
+    def __init__(self, options: StageOptions) -> None:
         self.options = options
-        self.policy = policy
-        self.target_transform = target_transform
-        self.loader = loader
-        self.generators = generators
-        self.one_by_one = bool(self.pipeline.unplanned) and not seeded
+        self.pipeline = pipeline = options.pipeline
+        if options.loader is not None:
+            self.pipeline = Pipeline((), (*pipeline.drawn, *pipeline.unplanned))
+        self.policy = options.policy
+        self.target_transform = options.target_transform
+        self.loader = options.loader
         rest = self.pipeline.unplanned
+        self.one_by_one = bool(rest) and not options.seeded
         self._rest_runs = tuple(pipelines_of(rest))
         self._takes_source = bool(rest) and named_call_of(rest[0]) is not None  # no PIL image is needed
-        self._seeded = seeded
-        self._out, self._shared = out, shared
         self._for_core: dict[tuple[object, ...], bool] = {}  # by properties of headers
         self._alone = _Sinks(None)  # for images that aren't made in a batch's tensor
 
@@ -121,8 +126,8 @@ class ImageStages:
         """The slots of a batch in one tensor; None if results are collated from a list."""
         if self.pipeline.unplanned or self.loader is not None:
             return None
-        shared = get_worker_info() is not None if self._shared is None else self._shared
-        return BatchBuilder(count, options, shared, self._out)
+        shared = get_worker_info() is not None if self.options.shared is None else self.options.shared
+        return BatchBuilder(count, options, shared, self.options.out)
 
     # -- read
 
@@ -149,7 +154,7 @@ class ImageStages:
                 if task.error is None:
                     self.read_one(task, source)
             return
-        options = self.options
+        options = self.options.decode
         reader, config = options.reader, options.config
         limit = readers.pixel_limit(options.max_pixels)  # read anew for each batch
         files = resources.read(
@@ -169,8 +174,8 @@ class ImageStages:
 
     def read_one(self, task: SampleTask, source: str | bytes | None = None) -> None:
         """Reads a file in Python; `source`: its bytes, or the path of a local copy, if known."""
-        options = self.options
-        try:
+        options = self.options.decode
+        with self.errors_noted(task):
             limit = readers.pixel_limit(options.max_pixels)
             data = readers.read_copy(task.path, task.source if source is None else source, limit)
             header = readers.parse_header(data, task.path)
@@ -178,7 +183,13 @@ class ImageStages:
             task.shape = ImageShape(header.height, header.width)
             if options.apply_exif:
                 self._orient(task)
-        except Exception as error:  # raised again by the policy, unless the file is bad
+
+    @contextlib.contextmanager
+    def errors_noted(self, task: SampleTask) -> Iterator[None]:
+        """Hands an error of the block to the policy, which notes it in the task if the file is bad, or else raises."""
+        try:
+            yield
+        except Exception as error:  # a file's error may be of any class; the policy raises all others again
             self.policy.failed(task, error)
 
     def _orient(self, task: SampleTask) -> None:
@@ -203,10 +214,10 @@ class ImageStages:
         """Draws for all tasks, in their order."""
         # The generators are read once for all tasks, unless a target's transform may draw from them in between.
         ahead = self.target_transform is not None and not self.pipeline.unplanned
-        alone = self._seeded or ahead
+        alone = self.options.seeded or ahead
         fixed = self.pipeline.fixed_steps() if len(tasks) > 1 else None
-        with contextlib.nullcontext() if alone else drawing(self.generators) as held:
-            given = held or self.generators
+        with contextlib.nullcontext() if alone else drawing(self.options.generators) as held:
+            given = held or self.options.generators
             for task in tasks:
                 if task.key is not None:
                     own = keyed_generators(task.key)
@@ -239,9 +250,10 @@ class ImageStages:
     def recipe(self, task: SampleTask, generators: Generators) -> Recipe:
         """Draws a sample's recipe; reads only the file's header."""
         header = readers.read_header(task.source)
-        return self.pipeline.draw(upright(header, header.orientation if self.options.apply_exif else 1), generators)
+        orientation = header.orientation if self.options.decode.apply_exif else 1
+        return self.pipeline.draw(upright(header, orientation), generators)
 
-    def replay(self, task: SampleTask, recipe: Recipe) -> Any:
+    def replay(self, task: SampleTask, recipe: Recipe) -> Sample:
         """Makes a sample by a recipe that was drawn before.
 
         Raises:
@@ -260,7 +272,8 @@ class ImageStages:
         self.lower([task])
         self.make(task, None)
         self.transform_target(task)
-        return self.finish(task)
+        self.finish(task)
+        return self.sample_of(task)
 
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         """Lowers the drawn steps to programs."""
@@ -323,7 +336,8 @@ class ImageStages:
         kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
         found = self._for_core.get(kind)
         if found is None:
-            chosen = readers.choose(header, self.options.reader, self.options.config)
+            decode = self.options.decode
+            chosen = readers.choose(header, decode.reader, decode.config)
             found = self._for_core[kind] = chosen.name == "core"
         return found
 
@@ -378,22 +392,19 @@ class ImageStages:
 
     # -- finish
 
-    def finish(self, task: SampleTask) -> object:
+    def finish(self, task: SampleTask) -> None:
         """Finishes a sample: runs transforms that aren't planned, and may draw; notes the error of a bad file."""
-        if task.finished is not None:
-            return task.finished
-        if self.pipeline.unplanned:
-            file = source_of(task.image)
-            with contextlib.nullcontext() if task.generators is None else as_globals(task.generators):
-                try:
-                    self.run_rest(task)
-                    load_images(self.sample_of(task))
-                except Exception as error:  # the user's code may raise anything
-                    if file is None or file.error is None:
-                        raise self.policy.in_user_code(task, error) from error.__cause__
-                    self.policy.failed(task, file.error)
-                    return None
-        return self.sample_of(task)
+        if task.finished is not None or not self.pipeline.unplanned:
+            return
+        file = source_of(task.image)
+        with contextlib.nullcontext() if task.generators is None else as_globals(task.generators):
+            try:
+                self.run_rest(task)
+                load_images(self.sample_of(task))
+            except Exception as error:  # the user's code may raise anything
+                if file is None or file.error is None:
+                    raise self.policy.in_user_code(task, error) from error.__cause__
+                self.policy.failed(task, file.error)
 
     def run_rest(self, task: SampleTask) -> None:
         """Runs the unplanned transforms, and as programs the known ones between them; then the target's transform."""
@@ -404,8 +415,8 @@ class ImageStages:
         if self.target_transform is not None:
             task.target = self.target_transform(task.target)
 
-    def sample_of(self, task: SampleTask) -> object:
-        """The sample in the form that users get."""
+    def sample_of(self, task: SampleTask) -> Sample:
+        """The finished sample in the form that users get."""
         return task.image, task.target
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from fastpipe import core
 from fastpipe.core import ThreadResources
 from fastpipe.core.addresses import address_of
 from fastpipe.errors import DatasetError
-from fastpipe.executor.image_stages import ImageStages
+from fastpipe.executor.image_stages import ImageStages, StageOptions
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.program.on_image import finish_tensor, run_on_image
 from fastpipe.types import Box, Generators, ImageShape, Recipe
@@ -95,12 +94,12 @@ class PixelStages(ImageStages):
     """The stages for images in memory.
 
     Args:
-        given, options: see `ImageStages`.
+        options: see `ImageStages`.
         array: the images.
     """
 
-    def __init__(self, *given: Any, array: PixelArray, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, options: StageOptions, array: PixelArray) -> None:
+        super().__init__(options)
         self._array = array
 
     def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:

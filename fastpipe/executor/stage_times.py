@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from fastpipe.memory.shm_pool import shared
+
 Row: TypeAlias = "memoryview[float]"
 
 
@@ -28,8 +30,7 @@ class StageTimes:
     """A row for each process that makes batches, in memory that all of them share; each adds to its own row."""
 
     def __init__(self, processes: int) -> None:
-        zeros = torch.zeros((processes, len(Stage)), dtype=torch.float64)
-        self._rows: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
+        self._rows = shared(torch.zeros((processes, len(Stage)), dtype=torch.float64))
 
     def row(self, process: int) -> Row:
         """The row of a process, to add to: number of images, then seconds by `Stage`."""
@@ -42,23 +43,28 @@ class StageTimes:
         return total
 
 
-class StageListener:
+class StageClock:
     """Measures the stages of one batch: called with each stage when it is done, or with None to restart the clock.
 
     Args:
         row: the row to which times are added; None to measure nothing.
     """
 
-    __slots__ = ("_since", "row")
+    __slots__ = ("_row", "_since")
 
     def __init__(self, row: Row | None) -> None:
-        self.row = row
+        self._row = row
         self._since = 0.0
 
     def __call__(self, done: Stage | None) -> None:
-        if self.row is None:
+        if self._row is None:
             return
         now = time.perf_counter()
         if done is not None:
-            self.row[done] += now - self._since
+            self._row[done] += now - self._since
         self._since = now
+
+    def count(self, images: int) -> None:
+        """Adds to the number of images."""
+        if self._row is not None:
+            self._row[Stage.IMAGES] += images

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from fastpipe.program.program import Program
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, Step, Target
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class SampleTask:
     source_index: int
     requested_index: int
     path: str
-    target: Any
+    target: Target
     source: str | bytes
     epoch: int | None = None
     key: int | None = None

@@ -12,23 +12,24 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
-from typing import Any, cast
+from typing import overload
 
 import filelock
 import numpy as np
+from numpy.typing import DTypeLike
 
 from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIndex
 from fastpipe.datasets.indexed import IndexedDataset
-from fastpipe.datasets.wrappers import EpochSubset
+from fastpipe.datasets.wrappers import EpochContent, EpochSubset
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
-from fastpipe.executor import SharedEpoch
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.growing.prefetch_process import run_prefetcher
 from fastpipe.growing.state import FetchProgress, GrowingState, Window
 from fastpipe.index.lazy_sequences import Targets
+from fastpipe.index.table import Array
 from fastpipe.loading.permutation import Permutation
 from fastpipe.sources import Cache, CachedSource
 
@@ -161,12 +162,12 @@ class GrowingDataset(EpochSubset):
         found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
         return found
 
-    def describe_epoch(self, epoch: int) -> dict[str, object]:
+    def describe_epoch(self, epoch: int) -> EpochContent:
         """The content of an epoch, for a loader's state: a part of the order in which samples arrive."""
         window = self._window(epoch)
         return {"epoch": epoch, "first": window.first, "stop": window.stop, "missing": [*window.missing]}
 
-    def adopt_epoch(self, content: Mapping[str, Any]) -> str:
+    def adopt_epoch(self, content: EpochContent) -> str:
         """Sets an epoch's content to a saved one, unless it is fixed here already; returns the difference then."""
         had = Window(content["first"], content["stop"], tuple(content["missing"]))
         has = self._state.adopt(content["epoch"], had)
@@ -375,7 +376,11 @@ class _Indices(Sequence[int]):
     def __len__(self) -> int:
         return len(self._dataset)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[int]: ...
+    def __getitem__(self, place: int | slice) -> int | list[int]:
         if isinstance(place, slice):
             return self._dataset.inner(range(*place.indices(len(self))))
         number = operator.index(place)
@@ -384,14 +389,14 @@ class _Indices(Sequence[int]):
     def __iter__(self) -> Iterator[int]:
         return iter(self[:])
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.array(self[:], np.int64 if dtype is None else dtype)
 
 
 def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[IndexedDataset, ImageIndex, Cache]:
     """Returns a copy of a dataset that reads through a cache and has a seed; also its index, and the cache."""
-    index = getattr(source, "_fastpipe_index", None)
-    if index is None or index.source is None:
+    index = source._fastpipe_index if isinstance(source, IndexedDataset) else None
+    if not isinstance(source, IndexedDataset) or index is None or index.source is None:
         raise DatasetError(
             f"GrowingDataset takes a dataset of fastpipe whose files are in a store, as "
             f"ImageFolder('s3://bucket/train'), not {source!r:.100}."
@@ -401,11 +406,11 @@ def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[Indexed
     if cache is None:
         raise DatasetError("give the cache that samples are kept in: cache=fastpipe.Cache(FOLDER, '500 GB').")
     index = index.read_through(cache.over(index.source))
-    other = _of_index(cast(IndexedDataset, source), index)
+    other = _of_index(source, index)
     if hasattr(other, "source"):
         other.source = index.source
     if other.seed is None:
-        other.seed, other._fastpipe.epoch = seed, SharedEpoch()
+        other.seed = seed
     return other, index, cache
 
 

@@ -8,7 +8,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import filelock
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from fastpipe.datasets import ImageIndex
 from fastpipe.growing.state import GrowingState, Positions, Window
 from fastpipe.loading.permutation import Permutation
-from fastpipe.sources import Cache, Pin
+from fastpipe.sources import CachedSource, Pin
 from fastpipe.types import ArchiveMember, RemoteFile
 
 _AT_ONCE = 64  # the most samples fetched between two records of the progress
@@ -33,8 +32,9 @@ class Prefetcher:
 
     def __init__(self, index: ImageIndex, order: Permutation, state: GrowingState) -> None:
         self._index, self._order, self._state = index, order, state
-        source: Any = index.source
-        self._cache: Cache = source.cache
+        source = index.source
+        assert isinstance(source, CachedSource)
+        self._cache = source.cache
         self._at_once = min(_AT_ONCE, 2 * source.concurrency)
         self._progress = progress = state.progress()
         progress.last_arrival, progress.idle, progress.error, progress.failures = time.time(), False, "", 0
@@ -102,13 +102,14 @@ class Prefetcher:
 
     def _fetched(self, files: Sequence[RemoteFile]) -> list[ArchiveMember | Exception | None]:
         """Fetches files into the cache; gives each one's place there, None if there is no room, or the error raised."""
-        found: list[Any] = [self._cache.find(file) for file in files]
+        found: list[ArchiveMember | Exception | None] = [self._cache.find(file) for file in files]
         absent = [number for number, place in enumerate(found) if place is None]
         for number, one in zip(absent, self._cache.fetch_missing([files[number] for number in absent]), strict=True):
-            found[number] = None if isinstance(one, bytes) else one
             if isinstance(one, ArchiveMember):
                 self._progress.files += 1
                 self._progress.bytes += one.length
+            if isinstance(one, (ArchiveMember, Exception)):
+                found[number] = one
         return found
 
     def _settle(self, window: Window, there: Sequence[ArchiveMember | Exception | None]) -> int:

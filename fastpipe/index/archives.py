@@ -21,7 +21,7 @@ from typing import IO, NamedTuple
 
 from fastpipe.errors import DatasetError
 from fastpipe.index.containers import ContainerListing, ContainerSource
-from fastpipe.index.listing import without_classes
+from fastpipe.index.folder_source import without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.cache import without_cache
 from fastpipe.sources.ranged import open_seekable

@@ -11,7 +11,6 @@ import re
 import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
@@ -30,7 +29,7 @@ class KeptIndex:
     location: Path | None = None  # the folder on disk; None in memory
     generation: str = ""  # name of the generation in that folder
     # the identity of the `IndexSource` that it was made from; empty if there is none
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: format.JsonObject = field(default_factory=dict)
 
 
 def open_kept(location: Path, generation: str | None = None) -> KeptIndex:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import PIL
 
@@ -35,6 +35,9 @@ _SAY_S = 1.0  # wait so long before a message says so
 _LOOK_S = 2.0  # time between checks that there still is a worker
 _AGAIN = "Run the same command again: index and pack continue where they stopped."
 _AHEAD = 4  # tasks submitted for each thread of the workers, including the running one
+
+DaskFuture: TypeAlias = Any
+"""A future of Dask's, which has no types."""
 
 
 class Cluster:
@@ -90,8 +93,8 @@ class Cluster:
         dask: Any = distributed
         journal = self._journal
         waiting = enumerate(items)
-        running: dict[Any, tuple[int, bytes]] = {}
-        done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        running: dict[DaskFuture, tuple[int, bytes]] = {}
+        done: queue.SimpleQueue[DaskFuture] = queue.SimpleQueue()
         limit = _AHEAD * max(1, sum(self._client.nthreads().values()))
         try:
             while True:
@@ -129,7 +132,7 @@ class Cluster:
 
     def _connect(self, dask: Any) -> object:
         """Makes the client in a thread, as its constructor hangs if the address takes connections and never answers."""
-        made: futures.Future[Any] = futures.Future()
+        made: futures.Future[object] = futures.Future()
 
         def make() -> None:
             try:
@@ -144,7 +147,7 @@ class Cluster:
                 raise TimeoutError("it accepted the connection and didn't answer")
         return made.result()
 
-    def _patiently(self, wait: Callable[[float], Result], future: Any = None) -> Result:
+    def _patiently(self, wait: Callable[[float], Result], future: DaskFuture = None) -> Result:
         """Calls `wait(seconds)` until it returns, and returns the result; raises if there is no worker for too long.
 
         `wait` raises `queue.Empty` or a timeout while there is no result. A timeout that is the error of a finished

@@ -20,7 +20,7 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import filelock
 import numpy as np
@@ -39,6 +39,9 @@ _START = struct.Struct(f"<{len(_MAGIC)}sII")  # magic bytes, the header's length
 _GENERATION = re.compile(r"([0-9a-f]{16})\.index")
 _ALIGNMENT = 64  # bytes, of arrays in the file
 _KEPT_S = 24 * 3600.0
+
+JsonObject: TypeAlias = dict[str, Any]
+"""The content of a JSON object."""
 
 
 class UnusableIndex(Exception):
@@ -140,7 +143,7 @@ def packed_header(header: dict[str, object]) -> bytes:
     return _START.pack(_MAGIC, len(text), zlib.crc32(text)) + text
 
 
-def read(location: Path, generation: str) -> tuple[dict[str, Any], dict[str, Array]]:
+def read(location: Path, generation: str) -> tuple[JsonObject, dict[str, Array]]:
     """Checks and maps a generation; returns the header, and the arrays by name.
 
     The header's and the parts' content is checked by checksums; of the other arrays only the length.

@@ -13,8 +13,8 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index import cache, format
 from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.index_source import BuildOptions, IndexSource
-from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.local_scan import LocalFolderSource
 from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, unpack_paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -92,7 +92,7 @@ class Samples(_View[tuple[str, int]]):
 
     __slots__ = ()
 
-    def _at(self, number: int) -> tuple[str, Any]:
+    def _at(self, number: int) -> tuple[str, int]:
         return self.index_.path(number), self.index_.labels[number].item()
 
     def __iter__(self) -> Iterator[tuple[str, int]]:
@@ -105,8 +105,9 @@ class Targets(_View[int]):
 
     __slots__ = ()
 
-    def _at(self, number: int) -> Any:
-        return self.index_.labels[number].item()
+    def _at(self, number: int) -> int:
+        target: int = self.index_.labels[number].item()
+        return target
 
     def __iter__(self) -> Iterator[int]:
         labels = self.index_.labels
@@ -125,4 +126,5 @@ class Targets(_View[int]):
 
     def tolist(self) -> list[int]:
         """The targets as a list of Python integers."""
-        return self.index_.labels.tolist()  # type: ignore[no-any-return]
+        targets: list[int] = self.index_.labels.tolist()
+        return targets

@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.folders import FolderSource, walk
-from fastpipe.index.listing import class_folders, is_folder
+from fastpipe.index.folder_source import FolderSource, class_folders, is_folder, walk
 from fastpipe.index.parts import UNSETTLED, Part, Parts, State, is_settled, listed_parts, parts_of
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack_paths
 from fastpipe.progress_bar import SlowBar

@@ -15,11 +15,12 @@ from fastpipe.index import format
 from fastpipe.index.archives import ENDINGS, archive_in
 from fastpipe.index.cache import open_kept
 from fastpipe.index.containers import ContainerSource
+from fastpipe.index.extensions import IMG_EXTENSIONS, is_image_file
+from fastpipe.index.folder_source import is_folder
 from fastpipe.index.glob import expand_paths
 from fastpipe.index.image_index import ImageIndex, folder_source
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
 from fastpipe.index.list_source import ListSource, index_of_rows
-from fastpipe.index.listing import IMG_EXTENSIONS, is_folder, is_image_file
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource, holds_images
 from fastpipe.paths import is_url, local_path
@@ -89,7 +90,7 @@ def named_container(
         folders = _folders(folder_source(path, IMG_EXTENSIONS, options), location)
         with contextlib.suppress(FileNotFoundError):  # an archive without class folders is a shard
             if archive:
-                folders.index  # noqa: B018 - listed to see what is in it
+                _ = folders.index  # listed to see what is in it
             return folders
     return _samples(ShardSource.of(path, image, label, options), location)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastpipe.index.folders import FolderSource, walk
+from fastpipe.index.folder_source import FolderSource, walk
 from fastpipe.index.journal import Journal
 from fastpipe.index.parts import UNSETTLED, Part, Parts
 from fastpipe.index.table import Listing, pack_paths

@@ -13,9 +13,9 @@ from typing import IO
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index.archives import ENDINGS, Member, check_member, list_members, read_member
 from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.glob import Paths
 from fastpipe.index.index_source import BuildOptions
-from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.sources import Cache
 from fastpipe.sources.ranged import open_seekable
 

@@ -83,13 +83,13 @@ class Table:
         """
         # In blocks: a Python object for each path would take several times the memory.
         paths = joined(self.packed(picks[start : start + _BLOCK]) for start in range(0, len(picks), _BLOCK))
-        chosen: dict[str, Any] = {
-            name: array[picks]
-            for name, array in self.arrays()
-            if name not in ("paths", "offsets") and not name.startswith("part_")
-        }
-        if self.containers is not None:
-            chosen |= {"part_paths": self.part_paths, "part_states": self.part_states}
+        of_containers = ("part_paths", "part_states")
+        chosen: dict[str, Array] = {}
+        for name, array in self.arrays():
+            if self.containers is not None and name in of_containers:
+                chosen[name] = array
+            elif name not in ("paths", "offsets") and not name.startswith("part_"):
+                chosen[name] = array[picks]
         return Table(paths, offsets_of(paths), **chosen)
 
     def packed(self, picks: Array) -> bytes:
@@ -115,7 +115,7 @@ class Listing:
     class_values: Sequence[int]  # the label of each class
     rooted: bool = True  # whether paths are relative to the listed root; else they are absolute
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> dict[str, object]:
         """The classes, and whether paths are rooted, for the JSON header on disk."""
         return {"classes": [*self.classes], "class_values": [*self.class_values], "rooted": self.rooted}
 
@@ -161,7 +161,7 @@ SMALLEST, LARGEST = -(2**31), 2**31 - 1
 
 
 def number_labels(
-    labels: Sequence[str | int], texts: bool, others: Iterable[str] = ()
+    labels: Sequence[str | float], texts: bool, others: Iterable[str] = ()
 ) -> tuple[Array, list[str], list[int]]:
     """Returns labels as int32 numbers, the class names, and each class's number; `others` are classes without a label.
 
@@ -178,7 +178,7 @@ def number_labels(
     return np.array([positions[str(label)] for label in labels], np.int32), classes, [*range(len(classes))]
 
 
-def _integer(label: str | int) -> int | None:
+def _integer(label: str | float) -> int | None:
     try:
         value = int(label)
     except ValueError:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.loading.base import LoaderBase
+from fastpipe.loading.resumable import SavedState
 
 
 def prepare_loader(loader: LoaderBase, accelerator: Any) -> Any:
@@ -51,10 +52,12 @@ def prepare_loader(loader: LoaderBase, accelerator: Any) -> Any:
     return result
 
 
-def _load(prepared: Any, ours: LoaderBase, state: Mapping[str, Any]) -> None:
+def _load(prepared: Any, ours: LoaderBase, state: SavedState) -> None:
     """Loads a state, and sets the epoch that Accelerate's loader counts to the state's."""
     ours.load_state_dict(state)
-    prepared.iteration = ours._sampler().next_epoch
+    sampler = ours._own_sampler()
+    assert sampler is not None  # it can be resumed
+    prepared.iteration = sampler.next_epoch
     prepared.dl_state_dict = ours.state_dict()
 
 

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.executor import BatchSpec, SharedEpoch
+from fastpipe.loading.collate import Collate
+from fastpipe.loading.resumable import ResumableSampler, SavedState, State
 from fastpipe.loading.statistics import LoaderMeter
+
+TorchIterator: TypeAlias = Any
+"""torch's iterator over a loader: a `ThreadIterator`, a `MonitoredIterator`, or, without both, of torch's own class."""
 
 
 class Progress:
     """Progress of an iteration, saved by `state_dict`.
 
     Attributes:
-        sampler: the iteration's own sampler, or the loader's before the first iteration.
+        sampler: the iteration's own sampler, or the loader's before the first iteration; None if it can't be resumed.
         start: the epoch's samples that the resumed run had handed out before.
         batches: the number of batches handed out, including empty ones that were left out.
         finished: whether its loop has ended.
@@ -25,9 +30,9 @@ class Progress:
         touched: the time at which it last handed out a batch.
     """
 
-    def __init__(self, sampler: Any, *, is_loaded: bool = False, finished: bool = False) -> None:
+    def __init__(self, sampler: ResumableSampler | None, *, is_loaded: bool = False, finished: bool = False) -> None:
         self.sampler = sampler
-        self.start: int = getattr(sampler, "next_start", 0)
+        self.start = 0 if sampler is None else sampler.next_start
         self.batches = 0
         self.finished = finished
         self.is_loaded = is_loaded
@@ -42,7 +47,7 @@ class LoaderBase(TorchDataLoader[Any]):
     memory_format: torch.memory_format
     threads: int | None
     _batch_spec: BatchSpec
-    _given_collate: Callable[[list[Any]], object] | None
+    _given_collate: Collate | None
     _keeps_streams: bool  # the thread's random streams continue into the next epoch
     _warned_of_obstacle: bool
     _warned_of_loss: bool
@@ -51,22 +56,24 @@ class LoaderBase(TorchDataLoader[Any]):
     _progress: Progress
     _meter: LoaderMeter
 
-    def _sampler(self) -> Any:
-        """The sampler that gives single indices, also if the user gave a batch sampler."""
-        raise NotImplementedError
-
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """The state of the iteration."""
         raise NotImplementedError
 
-    def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
+    def load_state_dict(self, state: SavedState, *, allow_changes: bool = False) -> None:
         """Resumes where the state was saved."""
         raise NotImplementedError
 
-    def _resumable(self) -> Any:
-        """The sampler, if it can be resumed; else None."""
+    def _own_sampler(self) -> ResumableSampler | None:
+        """The sampler that gives single indices, also in a batch sampler, if it is one of fastpipe's."""
         raise NotImplementedError
 
-    def _iterator_over(self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]) -> Any:
+    def _resumable(self) -> ResumableSampler | None:
+        """The sampler, if iterations can be resumed; else None."""
+        raise NotImplementedError
+
+    def _iterator_over(
+        self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]
+    ) -> TorchIterator:
         """torch's iterator over the rest of an iteration whose iterator a newer iteration has taken over."""
         raise NotImplementedError

@@ -7,9 +7,8 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
 
 import torch
 from torch.utils.data._utils import pin_memory
@@ -17,7 +16,8 @@ from torch.utils.data._utils import pin_memory
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import is_transparent, unwrap_subsets
 from fastpipe.executor import BatchSpec, PendingBatch
-from fastpipe.loading.fetcher import batch_of, in_epochs, sample_of
+from fastpipe.loading.collate import Collate
+from fastpipe.loading.fetcher import Index, batch_of, in_epochs, sample_of
 from fastpipe.rng import GeneratorStates, Streams
 
 _LAST_BATCH_S = 10.0
@@ -27,10 +27,10 @@ _LAST_BATCH_S = 10.0
 class BatchTask:
     """One batch to make."""
 
-    indices: Any  # the sampler's output
+    indices: Index | list[Index]  # the sampler's output
     options: BatchSpec  # given to the dataset; holds the datasets' epochs
     state: GeneratorStates | None = None  # the streams' state when the batch was begun; None before
-    result: Any = None
+    result: object = None
     error: BaseException | None = None
     done: bool = False
     wanted: bool = True
@@ -57,7 +57,7 @@ class BatchMaker:
         self,
         dataset: object,
         batches: bool,
-        collate: Callable[[Any], object],
+        collate: Collate,
         streams: Streams,
         pin: bool,
     ) -> None:
@@ -105,7 +105,7 @@ class BatchMaker:
             if state is not None:  # a dropped task that is being made keeps the old streams
                 self._streams = Streams(state)
 
-    def go_on_with(self, streams: Streams, ahead: list[BatchTask]) -> None:
+    def use_streams(self, streams: Streams, ahead: list[BatchTask]) -> None:
         """Sets the streams for later tasks; clears the state of the tasks `ahead`, which don't draw from streams."""
         with self._changed:
             self._streams = streams
@@ -204,7 +204,7 @@ class BatchMaker:
             made = pending.result()
         batch = self._collate(made)
         # Pinned memory isn't copied again. torch takes a device argument only up to version 2.7.
-        return cast(Any, pin_memory.pin_memory)(batch) if self._pin else batch
+        return pin_memory.pin_memory(batch) if self._pin else batch  # type: ignore[no-untyped-call]
 
     def _notify(self, task: BatchTask) -> None:
         with self._changed:

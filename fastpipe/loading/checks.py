@@ -44,12 +44,11 @@ def workers_and_threads(
     """
     if isinstance(workers, int) and workers > MOST_PROCESSES:  # torch reports other invalid values
         whole_number("num_workers", workers, "the number of workers", most=MOST_PROCESSES, error=DatasetError)
-    given: Any = threads
-    if given != "auto":
-        if given is not None:
-            takes = 'the number of threads that decode a batch, or "auto"'
-            given = whole_number("threads", given, takes, most=MOST_THREADS, error=DatasetError)
-        return workers or 0, given
+    if threads is None:
+        return workers or 0, None
+    if threads != "auto":
+        takes = 'the number of threads that decode a batch, or "auto"'
+        return workers or 0, whole_number("threads", threads, takes, most=MOST_THREADS, error=DatasetError)
     cpus = usable_cpus()
     if workers is None:
         workers = int(_worker_pays(dataset, context, cpus))
@@ -60,8 +59,7 @@ def _worker_pays(dataset: Any, context: object, cpus: int) -> bool:
     """True if the threads should run in a worker; in the training process they delay its launches of kernels.
 
     A worker starts for each epoch: with few images, the start takes longer than the worker saves. Where processes
-        aren't
-    forked, the start takes seconds and needs a main module that can be imported.
+    aren't forked, the start takes seconds and needs a main module that can be imported.
     """
     if isinstance(dataset, IterableDataset) or not any(image_datasets(dataset)) or len(dataset) < _EPOCH_FOR_A_WORKER:
         return False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from PIL import Image
@@ -15,7 +15,10 @@ from fastpipe.datasets import collate_fn
 from fastpipe.errors import PlanError
 from fastpipe.executor import BatchSpec, CollatedBatch, ImageBatch
 
-DRAW_NOTHING = (default_collate, default_convert, collate_fn)
+Collate: TypeAlias = Callable[[Any], object]
+"""A function that makes a batch of a list of samples, or of what else a dataset gives."""
+
+DRAW_NOTHING: tuple[Collate, ...] = (default_collate, default_convert, collate_fn)
 """Collate functions known to draw no random numbers: a thread may call them."""
 
 
@@ -50,9 +53,9 @@ class BatchCollate:
     """The loader's ``collate_fn``: passes a finished batch through, and collates a list as `collate` does."""
 
     options: BatchSpec  # the options that the dataset was called with
-    collate: Callable[[list[Any]], object] = default_collate  # the user's function, or torch's ``default_collate``
+    collate: Collate = default_collate  # the user's function, or torch's ``default_collate``
 
-    def __call__(self, samples: CollatedBatch | ImageBatch | list[Any]) -> Any:
+    def __call__(self, samples: CollatedBatch | ImageBatch | Sequence[object]) -> Any:
         if isinstance(samples, CollatedBatch):
             return map_tensors(self._laid_out, samples.parts)
         if not isinstance(samples, ImageBatch):
@@ -67,7 +70,7 @@ class BatchCollate:
             images = DeferredImages(samples.images, mean, std, dtype, samples.multiplied)
         return [images, targets]
 
-    def _collated(self, samples: list[Any]) -> object:
+    def _collated(self, samples: Sequence[object]) -> object:
         try:
             return self.collate(samples)
         except (RuntimeError, TypeError) as error:
@@ -109,7 +112,7 @@ class CollateGood:
     it returns None.
     """
 
-    collate: Callable[[Any], object]  # collates the remaining samples
+    collate: Collate  # collates the remaining samples
 
     def __call__(self, samples: object) -> object:
         if isinstance(samples, list):

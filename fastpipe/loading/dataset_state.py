@@ -6,19 +6,19 @@ import hashlib
 import warnings
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import EpochSubset, inner_datasets, is_transparent, is_wrapper, locate
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.loading.resumable import SavedState, State
 
 _COMPARED = 64
 """The number of samples that are described, spread evenly over the dataset."""
 
 
-def describe_dataset(dataset: object, epoch: int = 0) -> dict[str, Any]:
+def describe_dataset(dataset: object, epoch: int = 0) -> State:
     """Describes a dataset by its length, and short digests of some samples' names and targets.
 
     Of a path, the file name and the last two folders count, so that the dataset may be in another place on another
@@ -56,7 +56,7 @@ def check_dataset(saved: Mapping[str, object] | None, dataset: object, allow_cha
     return True
 
 
-def _difference(saved: Mapping[str, Any] | None, dataset: object) -> str:
+def _difference(saved: SavedState | None, dataset: object) -> str:
     """Describes the difference; empty if none is found. Gives the saved content to an epoch without content yet."""
     if isinstance(dataset, EpochSubset):
         content = (saved or {}).get("content")

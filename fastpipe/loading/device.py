@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 
@@ -21,7 +21,7 @@ class Source(Protocol):
     def __next__(self) -> object: ...
 
 
-class DeviceBatches(Iterator[Any]):
+class DeviceBatches(Iterator[object]):
     """The batches of a source, moved to a device and finished there.
 
     Args:

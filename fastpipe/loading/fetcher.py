@@ -5,26 +5,31 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
+
+from torch.utils.data import Dataset
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import NothingLeftError
 from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, SharedEpoch
 
+Index: TypeAlias = Any
+"""An index from a sampler: an integer, or whatever else a dataset of the user's takes."""
+
 
 @dataclass(slots=True)
 class BatchFetcher:
     """Wraps a dataset for torch's fetcher."""
 
-    dataset: Any  # the loader's dataset
+    dataset: Dataset[object]  # the loader's dataset
     options: BatchSpec  # options for each batch
 
-    def __getitem__(self, index: object) -> Any:
+    def __getitem__(self, index: Index) -> object:
         with in_epochs(self.options.epochs):
             return self.dataset[index]
 
-    def __getitems__(self, indices: Sequence[object]) -> object:
+    def __getitems__(self, indices: Sequence[Index]) -> object:
         """A finished batch if the samples are those of an image dataset alone, else a list of samples."""
         with in_epochs(self.options.epochs):
             return batch_of(self.dataset, indices, self.options)
@@ -39,7 +44,7 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
         yield
 
 
-def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> object:
+def batch_of(dataset: Any, indices: Sequence[Index], options: BatchSpec) -> object:
     """Makes a batch of any dataset, or a list of its samples; see `BatchFetcher.__getitems__`."""
     dataset, indices = unwrap_subsets(dataset, indices, options.epochs, is_transparent)
     if gives_batches(dataset):
@@ -53,11 +58,11 @@ def batch_of(dataset: Any, indices: Sequence[Any], options: BatchSpec) -> object
         return []
 
 
-def sample_of(dataset: Any, index: Any, options: BatchSpec) -> object:
+def sample_of(dataset: Any, index: Index, options: BatchSpec) -> object:
     """``dataset[index]``, in the options' epoch if only torch's own wrappers are around the dataset."""
     if hasattr(index, "__index__"):
         dataset, index = locate(dataset, index, options.epochs, is_transparent)
-    own = getattr(type(dataset), "__getitem__", None) is ImageDataset.__getitem__
+    own = issubclass(type(dataset), ImageDataset) and not dataset._fastpipe_has_own_getitem()
     if own and dataset._fastpipe.epoch in options.epochs:
         return dataset.one(index, options.epochs[dataset._fastpipe.epoch])
     return dataset[index]

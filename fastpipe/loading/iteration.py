@@ -6,21 +6,20 @@ import contextlib
 import time
 import weakref
 from collections.abc import Iterator
-from typing import Any
 
 from torch.autograd import _profiler_enabled as profiler_enabled  # type: ignore[attr-defined]
 from torch.autograd.profiler import record_function
 from torch.utils.data.dataloader import _DatasetKind
 
 from fastpipe.datasets.wrappers import image_datasets, split_samples
-from fastpipe.loading.base import LoaderBase, Progress
+from fastpipe.loading.base import LoaderBase, Progress, TorchIterator
 from fastpipe.loading.checks import note_given
 from fastpipe.loading.collate import EmptyBatch
 from fastpipe.loading.device import DeviceBatches, on_device
 from fastpipe.loading.threads import ThreadIterator
 
 
-class Iteration(Iterator[Any]):
+class Iteration(Iterator[object]):
     """The batches of torch's iterator, counted as they are handed out.
 
     Args:
@@ -28,7 +27,7 @@ class Iteration(Iterator[Any]):
         iterator: torch's iterator over the same batches.
     """
 
-    def __init__(self, loader: LoaderBase, iterator: Any) -> None:
+    def __init__(self, loader: LoaderBase, iterator: TorchIterator) -> None:
         self.loader = loader
         self.datasets = set(image_datasets(loader.dataset))
         self.progress = loader._progress
@@ -45,7 +44,7 @@ class Iteration(Iterator[Any]):
             self._batches = on_device(source, loader.device)
 
     @property
-    def iterator(self) -> Any:
+    def iterator(self) -> TorchIterator:
         """torch's iterator that the batches come from; None while a newer iteration has it."""
         return self.source.iterator
 
@@ -103,7 +102,7 @@ class Iteration(Iterator[Any]):
         return len(self.loader)
 
 
-class BatchSource(Iterator[Any]):
+class BatchSource(Iterator[object]):
     """The batches of one iteration, from torch's iterator.
 
     A newer iteration takes over that iterator and its workers. If more batches are requested here afterwards, they come
@@ -117,7 +116,7 @@ class BatchSource(Iterator[Any]):
         is_asked: a batch is being waited for: by another thread, or by code that a signal handler has interrupted.
     """
 
-    def __init__(self, loader: LoaderBase, iterator: Any) -> None:
+    def __init__(self, loader: LoaderBase, iterator: TorchIterator) -> None:
         self.iterator = iterator
         self.is_asked = False
         self._loader = loader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -25,7 +25,7 @@ from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
-from fastpipe.loading.base import LoaderBase, Progress
+from fastpipe.loading.base import LoaderBase, Progress, TorchIterator
 from fastpipe.loading.checks import (
     check_output,
     check_shared_memory,
@@ -38,6 +38,7 @@ from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
 from fastpipe.loading.iteration import Iteration, begin_epoch, current_progress, running, take_over
+from fastpipe.loading.resumable import ResumableSampler, SavedState, State
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 from fastpipe.loading.threads import ThreadIterator
@@ -159,7 +160,7 @@ class DataLoader(LoaderBase):
         self._thread_iterator: ThreadIterator | None = None
         self._epoch: int | None = None  # the last iteration's epoch
         self._epochs: dict[SharedEpoch, int] = {}  # the last iteration's epoch of each dataset that has a seed
-        self._order: Any = None  # the source of an iteration's indices, set only while it begins
+        self._order: Iterable[object] | None = None  # the source of an iteration's indices, set only while it begins
         if sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
             sampler = _shuffled(dataset, generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
             shuffle = None
@@ -183,7 +184,7 @@ class DataLoader(LoaderBase):
         )
         if self._by_threads:  # torch's loader drops both without workers; tools that rebuild the loader read them
             vars(self).update(prefetch_factor=prefetch_factor, persistent_workers=persistent_workers)
-        self._progress = Progress(self._sampler(), is_loaded=True)
+        self._progress = Progress(self._own_sampler(), is_loaded=True)
         self._meter = LoaderMeter()
 
     def __iter__(self) -> Any:
@@ -194,13 +195,14 @@ class DataLoader(LoaderBase):
             self._warned_of_ranks = warn_of_whole_epochs()
         # Persistent workers serve one iteration at a time: the newest.
         busy = not take_over(self._iterator)
-        self._epochs = self._go_on(busy)
+        self._epochs = self._choose_epochs(busy)
         indices = self._sampler()
         begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
-        self._order, sampler = self._order_of_its_own()
+        self._order, sampler = self._copy_order()
         self._progress = Progress(sampler)
         self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
-        self._meter.listen(self.num_workers, None if busy else self._iterator)
+        kept = self._iterator
+        self._meter.listen(self.num_workers, kept.times if isinstance(kept, MonitoredIterator) and not busy else None)
         try:
             iterator = self._get_iterator() if busy else super().__iter__()
         finally:
@@ -223,26 +225,28 @@ class DataLoader(LoaderBase):
         """The source of batches of indices, or of single indices, for torch's iterators."""
         return super()._index_sampler if self._order is None else self._order
 
-    def _order_of_its_own(self) -> tuple[Any, Any]:
+    def _copy_order(self) -> tuple[Iterable[object], ResumableSampler | None]:
         """Copies the source of indices, and the sampler in it, so that other iterations don't advance them."""
-        sampler: Any = self._sampler()
-        batches: Any = self.batch_sampler
-        if not hasattr(sampler, "for_one_iteration") or type(batches) not in (BatchSampler, type(None)):
-            return self._index_sampler, sampler
-        own = sampler.for_one_iteration()
-        return own if batches is None else BatchSampler(own, batches.batch_size, batches.drop_last), own
+        sampler, batches = self._own_sampler(), self.batch_sampler
+        if sampler is not None and batches is None:
+            own = sampler.for_one_iteration()
+            return own, own
+        if sampler is not None and type(batches) is BatchSampler:
+            own = sampler.for_one_iteration()
+            return BatchSampler(own, batches.batch_size, batches.drop_last), own
+        return self._index_sampler, sampler
 
-    def _get_iterator(self) -> Any:
+    def _get_iterator(self) -> TorchIterator:
         if self._by_threads:
             last = self._thread_iterator
             free = last is not None and last.made_by == os.getpid() and (last.is_drained or self._keeps_streams)
             if last is not None and free and take_over(last):
-                last.again(self)
+                last.begin_next_epoch(self)
             else:
                 self._thread_iterator = ThreadIterator(self)
             return self._thread_iterator
         if self.num_workers == 0:
-            here: Any = super()._get_iterator()
+            here: TorchIterator = super()._get_iterator()
             if not isinstance(self.dataset, IterableDataset) and (self._auto_collation or self._epochs):
                 options = replace(self._batch_spec, epochs=self._epochs)
                 here._dataset_fetcher.dataset = BatchFetcher(self.dataset, options)
@@ -251,11 +255,13 @@ class DataLoader(LoaderBase):
         if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(image_datasets(self.dataset), self.batch_size, ahead, self._batch_spec)
-        # Persistent workers read each epoch's number from shared memory.
-        stay = self.persistent_workers and self._iterator is None
-        return MonitoredIterator(self, {} if stay else self._epochs, self._meter.times, stay)
+        return MonitoredIterator(
+            self, self._epochs, self._meter.times, is_persistent=self.persistent_workers and self._iterator is None
+        )
 
-    def _iterator_over(self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]) -> Any:
+    def _iterator_over(
+        self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]
+    ) -> TorchIterator:
         """torch's iterator, with new workers, over the rest of an iteration whose workers a newer one took over.
 
         Args:
@@ -278,7 +284,7 @@ class DataLoader(LoaderBase):
                 next(iterator)
         return iterator
 
-    def _go_on(self, busy: bool) -> dict[SharedEpoch, int]:
+    def _choose_epochs(self, busy: bool) -> dict[SharedEpoch, int]:
         """Begins the epoch that was chosen since the last iteration; if none was, the one after the last iteration's.
 
         Args:
@@ -287,8 +293,7 @@ class DataLoader(LoaderBase):
         Returns:
             The epoch of each dataset that has a seed.
         """
-        sampler = self._sampler()
-        counts_too = hasattr(sampler, "next_epoch")
+        sampler = self._own_sampler()
         seeded = _seeded(image_datasets(self.dataset))
         following = [count.get() for count in seeded.values()]
         chosen = [count.get() for count in seeded.values() if count.is_chosen]
@@ -296,19 +301,19 @@ class DataLoader(LoaderBase):
         if any(dataset in other.datasets for other in running if other.loader is not self for dataset in seeded):
             seeded = {}  # another loader is iterating over their epoch
         else:
-            if counts_too:
+            if sampler is not None:
                 following.append(sampler.next_epoch)
                 chosen += [sampler.next_epoch] * sampler.is_chosen
             if self._epoch is not None:
                 following = chosen or [self._epoch + 1, *following]
             elif not chosen:
-                warn_of_repetition(self, seeded.values(), sampler)
+                warn_of_repetition(self, seeded.values(), self._sampler())
         self._epoch = epoch = max(following, default=0)
         for count in seeded.values():
             epochs[count] = epoch
             if not busy:
                 count.set(epoch, counted=True)
-        if counts_too:
+        if sampler is not None:
             sampler.begin(epoch)
         return epochs
 
@@ -318,8 +323,7 @@ class DataLoader(LoaderBase):
         Without it, each iteration increases the epoch by one.
         """
         self._set_datasets(epoch)
-        samplers: tuple[Any, ...] = (self.batch_sampler, self._sampler())
-        for sampler in samplers:
+        for sampler in (self.batch_sampler, self._sampler()):
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(epoch)
 
@@ -332,7 +336,7 @@ class DataLoader(LoaderBase):
         """Counts of samples skipped and replaced, in this epoch so far and in total; includes prefetched batches."""
         return sum((part.bad_files for part in image_datasets(self.dataset)), BadFileCounts(0, 0, 0))
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> State:
         """The state that `load_state_dict` resumes from: after the last batch that was handed out.
 
         The remaining samples and their order are exact. With a ``seed``, so are their random numbers; without one, save
@@ -343,8 +347,9 @@ class DataLoader(LoaderBase):
         """
         self._resumable_or_refuse()
         now = current_progress(self)
+        assert now.sampler is not None
         length = now.sampler.epoch_length
-        done = length if now.finished else min(now.start + now.batches * self._samples_a_step(), length)
+        done = length if now.finished else min(now.start + now.batches * self._samples_per_step(), length)
         state = now.sampler.state_dict(done, now.finished)
         new = now.finished and not now.is_loaded and self._iterator is None and not self._keeps_streams
         if new and self.generator is not None and state.get("generator") is not None:
@@ -355,7 +360,7 @@ class DataLoader(LoaderBase):
             state["generator"] = following.get_state()
         return {"sampler": state, "dataset": describe_dataset(self.dataset, now.sampler.epoch)}
 
-    def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
+    def load_state_dict(self, state: SavedState, *, allow_changes: bool = False) -> None:
         """Resumes where the state was saved: the next iteration gives the remaining batches of its epoch.
 
         The number of ranks, the batch size, workers and threads may differ. A different number of ranks divides the
@@ -402,7 +407,7 @@ class DataLoader(LoaderBase):
                 warn_lost(self, "accelerator.prepare replaces this loader by torch's DataLoader, which has no threads")
         return False
 
-    def _resumable_or_refuse(self) -> Any:
+    def _resumable_or_refuse(self) -> ResumableSampler:
         sampler = self._resumable()
         if sampler is None:
             raise DatasetError(
@@ -414,7 +419,12 @@ class DataLoader(LoaderBase):
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_thread_iterator": None}  # threads can't be sent
 
-    def _sampler(self) -> Any:
+    def _own_sampler(self) -> ResumableSampler | None:
+        sampler = self._sampler()
+        return sampler if isinstance(sampler, ResumableSampler) else None
+
+    def _sampler(self) -> object:
+        """The sampler that gives single indices, also if the user gave a batch sampler."""
         return self.sampler if self.batch_size is not None else getattr(self._all_batches(), "sampler", self.sampler)
 
     def _all_batches(self) -> Any:
@@ -422,7 +432,7 @@ class DataLoader(LoaderBase):
         batches = self.batch_sampler
         return getattr(batches, "batch_sampler", batches)
 
-    def _samples_a_step(self) -> int:
+    def _samples_per_step(self) -> int:
         """Indices that the sampler gives for one batch of this loader and of the ranks that share the sampler."""
         batches = self.batch_sampler
         if batches is None:
@@ -431,11 +441,9 @@ class DataLoader(LoaderBase):
         step: int = self._all_batches().batch_size * ranks
         return step
 
-    def _resumable(self) -> Any:
-        sampler = self._sampler()
+    def _resumable(self) -> ResumableSampler | None:
         batches = self._all_batches()
-        ordinary = batches is None or isinstance(batches, BatchSampler)
-        return sampler if ordinary and hasattr(sampler, "next_start") else None
+        return self._own_sampler() if batches is None or isinstance(batches, BatchSampler) else None
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:

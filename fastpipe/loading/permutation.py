@@ -54,11 +54,11 @@ class Permutation:
     def __len__(self) -> int:
         return self.length
 
-    def at(self, positions: NDArray[np.integer]) -> NDArray[np.int64]:
+    def at(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """The indices at positions ``(n,)``, each 0 ≤ position < length."""
         return self._worked_out(positions) if self._all is None else self._all[positions]
 
-    def _worked_out(self, positions: NDArray[np.integer]) -> NDArray[np.int64]:
+    def _worked_out(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         cells = self._shuffle(positions.astype(np.uint64))
         outside = np.flatnonzero(cells >= self.length)
         while len(outside):

@@ -40,7 +40,7 @@ def export_to_prometheus(loader: DataLoader, registry: Any = None, name: str = "
     known = weakref.ref(loader)
 
     class Collector:
-        def collect(self) -> Iterator[Any]:
+        def collect(self) -> Iterator[object]:
             alive = known()
             if alive is None:
                 return

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import Self
 
 from fastpipe.arguments import whole_number
 from fastpipe.errors import DatasetError, FastpipeWarning
@@ -29,24 +30,28 @@ _KINDS = {
 }
 
 
-def length_in(dataset: Any, epoch: int) -> int:
+State: TypeAlias = dict[str, Any]
+"""A state to save, of a sampler or a loader."""
+
+SavedState: TypeAlias = Mapping[str, Any]
+"""A state that was saved, perhaps by another version."""
+
+
+def length_in(dataset: Sized, epoch: int) -> int:
     """The length of a dataset in an epoch; a growing dataset's length depends on it."""
-    length_at = getattr(dataset, "length_at", None)
+    length_at: Callable[[int], int] | None = getattr(dataset, "length_at", None)
     return len(dataset) if length_at is None else length_at(epoch)
 
 
-def length_or_data(name: str, given: Any) -> Any:
+def length_or_data(name: str, given: object) -> Sized:
     """Returns a sampler's data; if a length is given instead, a range of that length.
 
     Raises:
         DatasetError: `given` neither is nor has a length.
     """
-    if hasattr(given, "__len__"):
+    if isinstance(given, Sized):
         return given
     return range(whole_number(name, given, "a dataset that has a length, or a length", error=DatasetError))
-
-
-Sampler = TypeVar("Sampler", bound="ResumableSampler")
 
 
 class ResumableSampler:
@@ -119,7 +124,7 @@ class ResumableSampler:
         self.set_epoch(epoch)
         self.is_chosen = False
 
-    def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
+    def state_dict(self, position: int | None = None, finished: bool | None = None) -> State:
         """Returns the state to save.
 
         Args:
@@ -138,7 +143,7 @@ class ResumableSampler:
             "finished": position is None and self._finished if finished is None else finished,
         }
 
-    def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
+    def load_state_dict(self, state: SavedState, *, allow_changes: bool = False) -> None:
         """Resumes where the state was saved: the next iteration gives exactly the rest of that epoch.
 
         If the loop over that epoch had ended, the next iteration gives the epoch after it. A different number of ranks
@@ -220,7 +225,7 @@ class ResumableSampler:
         self._given = start
         return self._counted(self._order(start))
 
-    def for_one_iteration(self: Sampler) -> Sampler:
+    def for_one_iteration(self) -> Self:
         """Returns a copy to run this sampler's next iteration; this sampler moves on to the one after."""
         own = copy.copy(self)
         self._pass()
@@ -244,7 +249,7 @@ def _described(keys: Collection[str]) -> str:
     return ", ".join(words for key, words in _KINDS.items() if key in keys) or "shuffle=False"
 
 
-def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merge_states(states: Sequence[SavedState]) -> State:
     """Merges the states that all ranks saved: returns that of the rank that was least far, so that no sample is lost.
 
     States differ if some ranks were a batch ahead, or in the next epoch, when they saved. Samples that they handed out

@@ -12,7 +12,7 @@ call the sampler's methods. A state can be resumed with another number of ranks:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,19 @@ from torch.utils.data import Dataset, Sampler
 from torch.utils.data import RandomSampler as TorchRandomSampler
 from torch.utils.data import SequentialSampler as TorchSequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
+from typing_extensions import Self
 
 from fastpipe.errors import DatasetError
 from fastpipe.loading.permutation import Permutation
-from fastpipe.loading.resumable import BLOCK, ResumableSampler, length_in, length_or_data, merge_states
+from fastpipe.loading.resumable import (
+    BLOCK,
+    ResumableSampler,
+    SavedState,
+    State,
+    length_in,
+    length_or_data,
+    merge_states,
+)
 from fastpipe.loading.weighted import ClassBalancedSampler, WeightedSampler
 
 __all__ = [
@@ -123,7 +132,7 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
         return Permutation(self._order_length(), (self.seed, self.epoch)).at
 
     def _order_length(self) -> int:
-        return length_in(self.dataset, self.epoch)
+        return length_in(self.dataset, self.epoch)  # type: ignore[arg-type] # a map-style dataset has a length
 
     def _settings(self) -> dict[str, object]:
         return super()._settings() | ({"seed": self.seed} if self.shuffle else {})
@@ -178,12 +187,12 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
         super().begin(epoch)
         self._drawn_from = None
 
-    def for_one_iteration(self) -> Any:
+    def for_one_iteration(self) -> Self:
         own = super().for_one_iteration()
         self._loaded = None  # the copy begins there
         return own
 
-    def state_dict(self, position: int | None = None, finished: bool | None = None) -> dict[str, Any]:
+    def state_dict(self, position: int | None = None, finished: bool | None = None) -> State:
         """Returns the base's state, with the generator's state that the rest is drawn from; None for that if unknown.
 
         For a finished epoch, it is the state from which the next epoch's order is drawn.
@@ -204,7 +213,7 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
             torch.randperm(self.num_samples, generator=generator)
         return generator.get_state()
 
-    def load_state_dict(self, state: Mapping[str, Any], *, allow_changes: bool = False) -> None:
+    def load_state_dict(self, state: SavedState, *, allow_changes: bool = False) -> None:
         super().load_state_dict(state, allow_changes=allow_changes)
         self._drawn_from, self._loaded = None, state["generator"]
 

@@ -17,10 +17,11 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 
 from fastpipe.datasets import BadFileCounts, ImageDataset
+from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.environment import busy_cpu_seconds, usable_cpus
 from fastpipe.executor import Stage, StageTimes
 from fastpipe.loading.ranks import rank_and_count
-from fastpipe.sources import CachedSource
+from fastpipe.sources import Cache, CachedSource
 
 WINDOW_S = 60.0
 _NO_MATTER = 0.05
@@ -110,16 +111,16 @@ class LoaderMeter:
     def __post_init__(self) -> None:
         self.caches = {id(cache): (cache, cache.statistics()) for cache in _caches(self.datasets)}
 
-    def listen(self, workers: int, iterator: object) -> None:
+    def listen(self, workers: int, times: StageTimes | None) -> None:
         """Connects to the stages' times, measured in this process or in workers.
 
         Args:
             workers: the number of workers.
-            iterator: torch's iterator with persistent workers; None if this iteration starts new workers.
+            times: the times of persistent workers; None if this iteration starts new workers.
         """
         if not self.datasets:
             return
-        self.times = getattr(iterator, "times", None) or StageTimes(max(workers, 1))
+        self.times = times or StageTimes(max(workers, 1))
         self.times_before = self.times.total()
         if workers == 0:
             for dataset in self.datasets:
@@ -162,7 +163,7 @@ class LoaderMeter:
 
 def gathered(own: LoaderStatistics) -> LoaderStatistics:
     """Adds the statistics of all ranks to this rank's; every rank has to call it."""
-    ranks: list[Any] = [own] * rank_and_count()[1]
+    ranks = [own] * rank_and_count()[1]
     if len(ranks) > 1:
         dist.all_gather_object(ranks, own)
     slowest = max(ranks, key=lambda one: one["this_epoch"]["wait_s"]["total"])
@@ -205,11 +206,11 @@ def _by_stage(row: NDArray[np.float64]) -> dict[str, float]:
     return {one.name.lower(): float(row[one] / images * 1e6) for one in Stage if one is not Stage.IMAGES and images}
 
 
-def _caches(datasets: tuple[object, ...]) -> Iterator[Any]:
+def _caches(datasets: tuple[ImageDataset, ...]) -> Iterator[Cache]:
     for dataset in datasets:
-        source = getattr(getattr(dataset, "_fastpipe_index", None), "source", None)
-        if isinstance(source, CachedSource):
-            yield source.cache
+        index = dataset._fastpipe_index if isinstance(dataset, IndexedDataset) else None
+        if index is not None and isinstance(index.source, CachedSource):
+            yield index.source.cache
 
 
 def _advice(now: Mapping[str, Any]) -> str:
@@ -255,7 +256,7 @@ def _cores(idle: float) -> str:
     return "1 core is" if count == 1 else f"{count} cores are"
 
 
-def _flattened(name: str, value: object) -> Iterator[tuple[str, Any]]:
+def _flattened(name: str, value: object) -> Iterator[tuple[str, float]]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield from _flattened(f"{name}/{key}" if name else str(key), part)

@@ -92,7 +92,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         """The sampler's output for the batches of this epoch that weren't handed out yet."""
         return itertools.chain([task.indices for task in self._tasks], self._sampler_iter)
 
-    def again(self, loader: LoaderBase) -> None:
+    def begin_next_epoch(self, loader: LoaderBase) -> None:
         """Begins the next epoch; the rest of this one is dropped."""
         self.stop_epoch(self.number)
         if loader._keeps_streams:  # like a persistent worker's streams
@@ -100,7 +100,7 @@ class ThreadIterator(_BaseDataLoaderIter):
             super()._reset(loader)
         else:
             super().__init__(loader)
-            self._maker.go_on_with(self._seeded(loader), [*self._ahead])
+            self._maker.use_streams(self._seeded(loader), [*self._ahead])
         self._begin(loader)
 
     def _seeded(self, loader: LoaderBase) -> Streams:
@@ -204,9 +204,9 @@ class ThreadIterator(_BaseDataLoaderIter):
         task = self._maker.at or task
         indices = task.indices if isinstance(task.indices, list) else [task.indices]
         named = ""
-        with contextlib.suppress(Exception):  # the user's `sample` may raise; the message goes without the name then
-            dataset: Any = self._dataset
-            named = f", {dataset.sample(indices[0])[0]} the first"
+        if isinstance(self._dataset, ImageDataset):
+            with contextlib.suppress(Exception):  # `sample` may be the user's, and raise; then there is no name
+                named = f", {self._dataset.sample(indices[0])[0]} the first"
         return f"The batch that is being made has the samples {', '.join(map(str, indices[:8]))}…{named}."
 
     def stop_epoch(self, number: int) -> None:
@@ -245,15 +245,16 @@ def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
 
     The function holds no reference to the loader.
     """
-    sampler, batches = loader._sampler(), loader._index_sampler
+    sampler, batches = loader._own_sampler(), loader._index_sampler
     parts = tuple(image_datasets(loader.dataset))
-    known = type(batches) is BatchSampler and hasattr(sampler, "ahead")
     counts = [part._fastpipe.epoch for part in parts]
     # Otherwise the streams are seeded only when the epoch begins.
     keyed = not _draws_in_collate(loader) and None not in counts
     drawn = keyed or loader._keeps_streams
-    if not known or not drawn or any(part.on_error != "raise" for part in parts) or loader._epoch is None:
-        return lambda: None  # bad files are counted by epoch
+    if any(part.on_error != "raise" for part in parts):  # bad files are counted by epoch
+        return lambda: None
+    if sampler is None or type(batches) is not BatchSampler or not drawn or loader._epoch is None:
+        return lambda: None
     epoch, size, cut = loader._epoch + 1, batches.batch_size, batches.drop_last
 
     def ahead() -> Ahead | None:

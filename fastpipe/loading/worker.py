@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 import cv2
 import torch
@@ -26,7 +25,7 @@ from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.executor import SharedEpoch, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
-from fastpipe.memory.shm_pool import begin_worker
+from fastpipe.memory.shm_pool import begin_worker, shared
 
 _LAST_BATCH_S = 1.0
 
@@ -38,8 +37,7 @@ class Heartbeats:
     """
 
     def __init__(self, workers: int, threads: int) -> None:
-        zeros = torch.zeros((workers, threads + 1, 2), dtype=torch.int64)
-        self._numbers: torch.Tensor = zeros.share_memory_()  # type: ignore[no-untyped-call]
+        self._numbers = shared(torch.zeros((workers, threads + 1, 2), dtype=torch.int64))
 
     def listen(self, worker: int, datasets: Iterable[ImageDataset]) -> None:
         """Makes the datasets in a worker's process record each sample that they begin."""
@@ -84,7 +82,8 @@ class WorkerInit:
         # One thread, so that workers don't compete for cores. By 0 and not 1: a forked worker inherits cv2's pool
         # without its threads, and setNumThreads(1) waits for these forever; 0 doesn't touch the pool.
         cv2.setNumThreads(0)
-        info: Any = get_worker_info()
+        info = get_worker_info()
+        assert info is not None
         if isinstance(info.dataset, BatchFetcher):
             fetcher = info.dataset
             object.__setattr__(info, "dataset", fetcher.dataset)  # get_worker_info().dataset shall be the user's
@@ -109,8 +108,7 @@ def _silence_exit() -> None:
 
     Ctrl-C reaches every process of a terminal; workers ignore it, as the main process ends them. A spawned worker waits
     at its end for the thread that sends its batches: in torch's C++ code, the ending interpreter would kill that
-        thread,
-    with the message "terminate called without an active exception".
+    thread, with the message "terminate called without an active exception".
     """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)

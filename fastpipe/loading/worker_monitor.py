@@ -15,7 +15,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing import Process
-from typing import Any
+from types import FrameType
+from typing import Any, TypeAlias
 
 import torch
 from torch.utils.data import IterableDataset
@@ -66,6 +67,9 @@ _OTHER_CAUSE = "Its own message, if it left one, is above this one"
 # torch would then wait five seconds for each worker, which gets no message.
 _channels: dict[int, tuple[object, ...]] = {}
 
+Received: TypeAlias = tuple[bool, object]
+"""Whether a message came from a worker, and the message."""
+
 
 class MonitoredIterator(_MultiProcessingDataLoaderIter):
     """torch's iterator over the batches of workers, which says what it waits for if a batch takes long.
@@ -78,8 +82,9 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
 
     Args:
         loader: the `fastpipe.DataLoader`.
-        epochs, times: as in `WorkerInit`.
-        stays: the workers are persistent.
+        epochs: the epoch of each dataset that has a seed; persistent workers read them from shared memory instead.
+        times: the rows of times that the workers' stages add to; None to measure nothing.
+        is_persistent: the workers stay for later epochs.
     """
 
     def __init__(
@@ -87,7 +92,8 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         loader: LoaderBase,
         epochs: Mapping[SharedEpoch, int],
         times: StageTimes | None = None,
-        stays: bool = False,
+        *,
+        is_persistent: bool = False,
     ) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
@@ -102,15 +108,16 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         # The attributes that torch's methods need if its constructor fails early.
         self._shutdown = self._worker_pids_set = False
         self._workers = []
-        self._index_queues: list[Any] = []
+        self._index_queues = []
         self._worker_result_queue: Any = None
         given = copy.copy(loader)
-        vars(given)["persistent_workers"] = stays
+        vars(given)["persistent_workers"] = is_persistent
         if self.datasets and loader._auto_collation and not isinstance(loader.dataset, IterableDataset):
             # By vars(): torch's loader refuses to have the attribute set.
             vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)
         pieces = (loader.prefetch_factor or 2) + 2  # for batches made ahead, and two that the user's loop holds
-        given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, epochs, times)
+        fixed = {} if is_persistent else epochs
+        given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, fixed, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:
             with _interrupts_deferred(), garbage_left_to_parent():
@@ -177,7 +184,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         with _interrupts_deferred(_interrupt_soon):  # a KeyboardInterrupt raised in __del__ would be lost
             super().__del__()
 
-    def _get_data(self) -> Any:
+    def _get_data(self) -> object:
         try:
             return super()._get_data()  # type: ignore[no-untyped-call]
         except Exception as error:  # not the user's: torch passes their errors in place of a batch
@@ -187,7 +194,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             self._kill()
             raise better from error
 
-    def _try_get_data(self, timeout: float = 5.0) -> Any:
+    def _try_get_data(self, timeout: float = 5.0) -> Received:
         now = time.monotonic()
         self._waiting_since = now if self._waiting_since is None else self._waiting_since
         if not self._timeout and not self._warned and now - self._waiting_since >= PATIENCE_S:
@@ -201,12 +208,13 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             self._waiting_since = None
         return found
 
-    def _poll(self, seconds: float) -> Any:
+    def _poll(self, seconds: float) -> Received:
         try:
             self._register_workers()
             if dead := self._dead_workers():  # died since the last batch
                 raise RuntimeError(f"DataLoader worker (pid {dead[0][1].pid}) {_DIED[0]}")
-            return super()._try_get_data(seconds)  # type: ignore[no-untyped-call]
+            received: Received = super()._try_get_data(seconds)  # type: ignore[no-untyped-call]
+            return received
         finally:
             self._unregister_workers()
 
@@ -324,8 +332,8 @@ def _interrupts_deferred(interrupt: Callable[[], None] | None = None) -> Iterato
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield  # Python runs signal handlers in the main thread only
         return
-    came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
     try:
         yield
     finally:

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
-from typing import Any
 
 import numpy as np
 import torch
@@ -78,7 +77,7 @@ def tensor_on(
     if strides is None:
         strides = tuple(math.prod(shape[place + 1 :]) for place in range(len(shape)))
     count = offset + 1 + sum((length - 1) * step for length, step in zip(shape, strides, strict=True))
-    storage: Any = torch.frombuffer(memory, dtype=dtype, count=count, offset=start).untyped_storage()
+    storage = torch.frombuffer(memory, dtype=dtype, count=count, offset=start).untyped_storage()
     return torch.empty(0, dtype=dtype).set_(storage, offset, shape, strides)
 
 

@@ -16,7 +16,6 @@ import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing import active_children, current_process
-from typing import Any
 
 import numpy as np
 import torch
@@ -212,8 +211,8 @@ class _Handle:
 
     memory: torch.Tensor
 
-    def __reduce__(self) -> Any:
-        return reduce_tensor(self.memory)  # type: ignore[no-untyped-call]
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduce_tensor(self.memory)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _Opened:
@@ -306,6 +305,11 @@ def new_shared(size: int) -> torch.Tensor:
             raise
         raise too_small(size, "this batch takes") from error
     return torch.empty(0, dtype=torch.uint8).set_(storage)
+
+
+def shared(tensor: torch.Tensor) -> torch.Tensor:
+    """Moves a tensor's values to shared memory, which forked workers inherit, and spawned ones get a handle to."""
+    return tensor.share_memory_()  # type: ignore[no-untyped-call, no-any-return]
 
 
 def too_small(needed: int, what: str) -> LoaderError:

@@ -7,7 +7,8 @@ In a loader's worker the memory is shared with the main process, so that only th
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ _SMALL_SHARED = 1 << 16
 """The least bytes of a batch for which shared memory is reused; new memory costs page faults in both processes."""
 
 
-def stacked(batch: Any) -> torch.Tensor | None:
+def stacked(batch: object) -> torch.Tensor | None:
     """Stacks tensors in memory that is reused; None if torch has to do it."""
     if not are_alike(batch):
         return None
@@ -42,7 +43,7 @@ def stacked(batch: Any) -> torch.Tensor | None:
     return torch.stack(plain, out=out)
 
 
-def are_alike(batch: Any) -> bool:
+def are_alike(batch: object) -> TypeGuard[Sequence[torch.Tensor]]:
     """True for tensors of one class, shape and dtype that can be stacked by copying values; some may be pending."""
     if not isinstance(batch, (list, tuple)) or len(batch) < 2:
         return False
@@ -65,7 +66,7 @@ def are_alike(batch: Any) -> bool:
         )
 
 
-def _stacks_as_tensor(kind: type[Any]) -> bool:
+def _stacks_as_tensor(kind: type) -> bool:
     """True if stacked tensors of a class become a plain tensor, as torchvision's images do by default."""
     helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
     tv_tensors = sys.modules.get("torchvision.tv_tensors")

@@ -56,6 +56,6 @@ def send_directly(results: object) -> None:
         collate.default_collate_fn_map[torch.Tensor] = _collated
 
 
-def _collated(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def _collated(batch: list[torch.Tensor], *, collate_fn_map: Any = None) -> torch.Tensor:
     made = stacked(batch)
     return collate.collate_tensor_fn(batch, collate_fn_map=collate_fn_map) if made is None else made

@@ -16,11 +16,13 @@ import os
 import pickle
 import select
 import sys
+import threading
 import traceback
+from collections.abc import Callable
 from multiprocessing import queues
 from multiprocessing.context import BaseContext
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import get_worker_info
@@ -28,6 +30,10 @@ from torch.utils.data import get_worker_info
 from fastpipe.environment import no_descriptors_left
 from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.shm_pool import worker_pieces
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.synchronize import BoundedSemaphore, Lock
 
 NO_ROOM = 74
 """Exit status of a worker that has too little shared memory for its results."""
@@ -41,10 +47,9 @@ _OTHERS_WRITE_S = 1.0
 
 def with_direct_queues(context: BaseContext | None) -> BaseContext:
     """A copy of a multiprocessing context (None: the default one) whose queues are `DirectQueue`s."""
-    found: Any = copy.copy(multiprocessing.get_context() if context is None else context)
-    found.Queue = lambda: DirectQueue(ctx=found)
-    made: BaseContext = found
-    return made
+    direct = copy.copy(multiprocessing.get_context() if context is None else context)
+    vars(direct)["Queue"] = lambda: DirectQueue(ctx=direct)
+    return direct
 
 
 class DirectQueue(queues.Queue):  # type: ignore[type-arg]
@@ -54,12 +59,13 @@ class DirectQueue(queues.Queue):  # type: ignore[type-arg]
     later ones. So neither side waits for the other to read, and messages stay in order.
     """
 
-    _wlock: Any
-    _writer: Any
-    _sem: Any
-    _thread: Any
+    # multiprocessing's own attributes
+    _wlock: Lock
+    _writer: Connection
+    _sem: BoundedSemaphore
+    _thread: threading.Thread | None
     _closed: bool
-    _send_bytes: Any
+    _send_bytes: Callable[[bytes], None]
 
     def put(self, obj: object, block: bool = True, timeout: float | None = None) -> None:
         message = _dumps(obj) if get_worker_info() is None else _batch(obj)
@@ -88,14 +94,14 @@ class _Pickled:
     def __init__(self, message: bytes) -> None:
         self._message = message
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return pickle.loads, (self._message,)
 
 
 class _Pickler(ForkingPickler):
     """Sends tensors in the worker's pieces by their position, small ones by value, and others as torch does."""
 
-    def reducer_override(self, obj: object) -> Any:
+    def reducer_override(self, obj: object) -> Any:  # as pickle declares it
         if type(obj) is not torch.Tensor or obj.device.type != "cpu" or obj.layout != torch.strided:
             return NotImplemented
         pieces = worker_pieces()

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 from fastpipe.core.packed import is_packed, original_of, pack, same_coefficients, unpack
 from fastpipe.environment import versions
 from fastpipe.errors import DecodeError, NotPackableError
-from fastpipe.index.listing import has_file_allowed_extension
+from fastpipe.index.extensions import has_file_allowed_extension
 from fastpipe.packing.names import IMAGES, PACKED, UNPACKED
 from fastpipe.packing.smaller import Change, Smaller
 from fastpipe.readers.header import guess_format

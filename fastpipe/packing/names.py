@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fastpipe.core.packed import PACKED_EXTENSION
 from fastpipe.errors import DatasetError
-from fastpipe.index.listing import IMG_EXTENSIONS
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.packing.items import BY_CONTENT
 
 IMAGES = tuple(ending for ending in IMG_EXTENSIONS if ending != PACKED_EXTENSION)

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from fastpipe.index.archives import Member, check_member, list_members
 from fastpipe.index.containers import ContainerSource
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.parquet import open_parquet
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource

@@ -15,9 +15,9 @@ from fastpipe.datasets import ImageFolder, ImageIndex, ImageList
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.index.archives import list_members
 from fastpipe.index.containers import ContainerSource
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
-from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.open import Kind, named_images
 from fastpipe.index.parquet import open_parquet
 from fastpipe.index.shard_source import ShardSource

@@ -258,7 +258,8 @@ class CacheFolder:
         for pinned in self._pins.values():
             if len(pinned):  # sorted, and much longer than `ids`
                 free &= pinned[np.minimum(np.searchsorted(pinned, wanted), len(pinned) - 1)] != wanted
-        return free.tolist()  # type: ignore[no-any-return]
+        is_free: list[bool] = free.tolist()
+        return is_free
 
     def count_pinned(self) -> int:
         """The number of pinned files."""

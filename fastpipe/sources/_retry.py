@@ -94,5 +94,6 @@ def _final(error: Exception, url: str) -> Exception | None:
 
 def _words_of(error: Exception) -> str:
     """The text of an error, on one line."""
-    text = " ".join(str(error).split()) or (os.strerror(error.errno) if getattr(error, "errno", None) else "")  # type: ignore[attr-defined]
+    number: int | None = getattr(error, "errno", None)
+    text = " ".join(str(error).split()) or (os.strerror(number) if number else "")
     return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__

@@ -165,19 +165,18 @@ def fetch_files(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], di
         return files, {}
     local = list(files)
     errors = {}
-    for source, positions in by_source(files):
-        some = source.fetch([files[position] for position in positions])  # type: ignore[misc] # they are RemoteFile
-        for position, one in zip(positions, some, strict=True):
+    for source, some in by_source(files):
+        for position, one in zip(some, source.fetch([*some.values()]), strict=True):
             if isinstance(one, Exception):
                 errors[position] = one
             local[position] = b"" if isinstance(one, Exception) else one
     return local, errors
 
 
-def by_source(files: Sequence[str | bytes]) -> Iterator[tuple[Source, list[int]]]:
-    """Groups files by source: yields each source and the positions of its files; skips local files."""
-    found: dict[int, tuple[Source, list[int]]] = {}
+def by_source(files: Sequence[str | bytes]) -> Iterator[tuple[Source, dict[int, RemoteFile]]]:
+    """Groups files by source: yields each source and its files, by position; skips local files."""
+    found: dict[int, tuple[Source, dict[int, RemoteFile]]] = {}
     for position, file in enumerate(files):
         if isinstance(file, RemoteFile):
-            found.setdefault(id(file.source), (file.source, []))[1].append(position)
+            found.setdefault(id(file.source), (file.source, {}))[1][position] = file
     yield from found.values()

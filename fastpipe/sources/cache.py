@@ -173,8 +173,8 @@ class Cache:
     def fetch_missing(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         """Reads files from their sources, even if they are in the cache, and keeps them; returns what `fetch` does."""
         found: dict[int, Fetched] = {}
-        for source, places in by_source(files):
-            found |= zip(places, without_cache(source).fetch([files[place] for place in places]), strict=True)
+        for source, some in by_source(files):
+            found |= zip(some, without_cache(source).fetch([*some.values()]), strict=True)
         came = {place: data for place, data in found.items() if isinstance(data, bytes)}
         kept = zip(came, self.put([(files[place], data) for place, data in came.items()]), strict=True)
         found |= {place: where for place, where in kept if where is not None}

@@ -13,7 +13,8 @@ import numpy as np
 
 from fastpipe.datasets import ImageList
 from fastpipe.errors import DatasetError
-from fastpipe.index.listing import IMG_EXTENSIONS, is_folder
+from fastpipe.index.extensions import IMG_EXTENSIONS
+from fastpipe.index.folder_source import is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_container
 from fastpipe.paths import local_path
 

@@ -58,7 +58,7 @@ DatasetT = TypeVar("DatasetT", bound=ImageDataset)
 def unseeded(dataset: DatasetT) -> DatasetT:
     """A copy of a dataset that draws from the global generators, whatever its seed."""
     made = copy.copy(dataset)
-    made.seed = made._fastpipe.epoch = None
+    made.seed = None
     return made
 
 

@@ -23,7 +23,7 @@ import fastpipe
 from fastpipe import ImageList
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError
-from fastpipe.index import list_files, list_source, parts
+from fastpipe.index import list_source, parts, read_list
 
 
 def full(root: Path | str, *names: str) -> list[str]:
@@ -193,14 +193,14 @@ class TestKept:
         monkeypatch.setattr(parts, "SETTLED_NS", 10**18)
         assert self.open(path).samples == lines_of(3000)
         parsed = []
-        monkeypatch.setattr(list_source, "read_list", lambda *given: parsed.append(1) or list_files.read_list(*given))
+        monkeypatch.setattr(list_source, "read_list", lambda *given: parsed.append(1) or read_list.read_list(*given))
         assert self.open(path).samples == lines_of(3000)
         assert parsed
 
     def test_what_settles_while_it_is_read_holds(self, path, monkeypatch):
         """Where the file system's times are finer than what reading takes."""
         monkeypatch.setattr(parts, "SETTLED_NS", 10**18)
-        read = list_files.read_list
+        read = read_list.read_list
 
         def reading(*given):
             monkeypatch.setattr(parts, "SETTLED_NS", -(10**18))
@@ -250,8 +250,8 @@ class TestPieces:
         file.write_bytes(text.encode())
         expected = [line.rsplit(None, 1) for line in text.split("\n") if line.strip()]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(list_files, "_PIECE", 5)
-            patch.setattr(list_files, "_ROWS", 2)
+            patch.setattr(read_list, "_PIECE", 5)
+            patch.setattr(read_list, "_ROWS", 2)
             if all(len(parts) == 2 and not os.path.isabs(parts[0].strip()) for parts in expected):
                 images = ImageList(file)
                 paths = [path.strip().replace("/", os.sep) for path, _ in expected]
@@ -277,7 +277,7 @@ class TestPieces:
         path.write_text(text_of(lines_of(200_000), " " if ending == "txt" else ","))
         tracemalloc.start()
         try:
-            table = list_files.table_of(*list_files.read_list(path, (0, 1)), "").table
+            table = read_list.table_of(*read_list.read_list(path, (0, 1)), "").table
             assert tracemalloc.get_traced_memory()[1] < table.nbytes * 1.4 + 40e6
         finally:
             tracemalloc.stop()
@@ -285,8 +285,8 @@ class TestPieces:
 
     @pytest.mark.parametrize("place", [0, 4, 9])
     def test_errors_name_the_row_in_any_block(self, monkeypatch, tmp_path, place):
-        monkeypatch.setattr(list_files, "_ROWS", 4)
-        monkeypatch.setattr(list_files, "_PIECE", 20)
+        monkeypatch.setattr(read_list, "_ROWS", 4)
+        monkeypatch.setattr(read_list, "_PIECE", 20)
         paths, labels = [f"{i}.jpg" for i in range(10)], [*range(10)]
         paths[place] = "\0.jpg"
         with pytest.raises(DatasetError, match=rf"item {place}: the path .* has a NUL"):

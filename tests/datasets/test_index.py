@@ -24,8 +24,8 @@ from fastpipe.datasets import ImageIndex, find_classes, make_dataset
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format as store_module
 from fastpipe.index import local_scan, parts
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.lazy_sequences import Samples
-from fastpipe.index.listing import IMG_EXTENSIONS
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and odd names need POSIX")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageDataset
-from fastpipe.executor import BatchSpec, ImageStages, SampleTask
+from fastpipe.executor import BatchSpec, ImageStages, SampleTask, Stage, StageTimes
 from fastpipe.transforms import v2
 
 pytestmark = pytest.mark.skipif(not core.available(), reason=core.why_not())
@@ -220,3 +221,31 @@ def test_samples_of_several_sizes_and_conversions_from_several_threads(folders: 
     assert torch.equal(changed[0][0], (plain[0][0] - scale[1]) / scale[0])
     normalized.transform.transforms[1] = steps[1]
     assert torch.equal(normalized[0][0], changed[0][0])
+
+
+def test_threads_of_rejected_images_end_with_their_batch(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    makers: set[threading.Thread] = set()
+
+    def make(*given: Any) -> None:
+        makers.add(threading.current_thread())
+        made_one(*given)
+
+    monkeypatch.setattr(ImageStages, "make", make)
+    dataset = fastpipe.ImageFolder(folders["plain"], CHAINS["training"], reader="pil", threads=2)
+    dataset.batch([*range(COUNT)], BatchSpec())
+    assert makers
+    assert threading.main_thread() not in makers
+    assert not any(thread.is_alive() for thread in makers)
+
+
+def test_measured_batches_add_to_the_row_that_was_given_last(folders: dict[str, Path]) -> None:
+    dataset = fastpipe.ImageFolder(folders["plain"], CHAINS["training"])
+    times = StageTimes(2)
+    for process, count in ((0, 3), (1, 5)):
+        dataset._fastpipe.measure(times.row(process))
+        dataset.batch([*range(count)], BatchSpec())
+    dataset._fastpipe.measure(None)
+    dataset.batch([*range(7)], BatchSpec())
+    assert [times.row(process)[Stage.IMAGES] for process in (0, 1)] == [3, 5]

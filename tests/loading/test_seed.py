@@ -196,3 +196,17 @@ class TestRecipe:
         own = fastpipe.ImageFolder(root, planned(), loader=Image.open)
         with pytest.raises(PlanError, match="loader of its own"):
             own.replay(dataset.recipe(0))
+
+
+def test_a_seed_that_is_set_later_counts_epochs(root):
+    late, given = (fastpipe.ImageFolder(root, planned(), seed=seed) for seed in (None, 5))
+    late.seed = 5
+    first = [late[index] for index in range(3)]
+    for dataset in (late, given):
+        dataset.set_epoch(2)
+    assert late.epoch == 2
+    assert equal([late[index] for index in range(3)], [given[index] for index in range(3)])
+    assert not equal(first, [given[index] for index in range(3)])
+    late.seed = None
+    torch.manual_seed(0)
+    assert not equal([late[0]], [late[0]])

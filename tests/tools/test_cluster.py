@@ -26,9 +26,9 @@ from fastpipe.errors import ConfigError, FastpipeError
 from fastpipe.index import cluster as cluster_module
 from fastpipe.index import parts
 from fastpipe.index.cluster import Cluster, _key
+from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
-from fastpipe.index.listing import IMG_EXTENSIONS
 from fastpipe.index.table import same_tables
 from fastpipe.tools.check import run
 from fastpipe.tools.check.findings import Findings

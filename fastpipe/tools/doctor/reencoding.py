@@ -101,11 +101,12 @@ class _SampleMaker:
     """Makes a dataset's samples with its executor, from bytes in place of their files, and times the stages."""
 
     def __init__(self, dataset: ImageDataset) -> None:
-        self._dataset = copy.copy(dataset)  # a copy has its own executor
+        self._dataset = copy.copy(dataset)
         self._dataset.on_error = "raise"
-        self._executor: BatchExecutor = self._dataset.executor
-        self._executor.times = self._times = StageTimes(1).row(0)
-        self._tasks_of, self._executor.tasks_of = self._executor.tasks_of, self._tasks
+        given = self._dataset.executor
+        self._tasks_of = given.tasks_of
+        self._times = StageTimes(1).row(0)
+        self._executor = BatchExecutor(self._tasks, given.stages, given.threads, self._times)
         self._data = b""
 
     def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from fastpipe.index.archives import archive_in
+from fastpipe.index.extensions import has_file_allowed_extension
+from fastpipe.index.folder_source import class_folders
 from fastpipe.index.image_index import ImageIndex
-from fastpipe.index.listing import class_folders, has_file_allowed_extension
 from fastpipe.paths import local_path
 
 

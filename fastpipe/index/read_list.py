@@ -242,8 +242,8 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
         DatasetError: a row is bad, or, without `texts`, integers and strings are mixed.
     """
     rooted = True
-    positions: defaultdict[Any, int] = defaultdict()  # numbers the labels in the order of their first occurrence
-    positions.default_factory = positions.__len__
+    positions: defaultdict[str | float, int] = defaultdict()
+    positions.default_factory = positions.__len__  # numbers the labels in the order of their first occurrence
     numbers, floats = array("i"), array("d")
 
     def packed() -> Iterator[bytes]:

@@ -7,13 +7,13 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from fastpipe.errors import FastpipeWarning
 from fastpipe.index.index_source import IndexSource
-from fastpipe.index.listing import without_classes
 from fastpipe.index.parts import Part, Parts, merge
 from fastpipe.index.table import Listing
 from fastpipe.progress_bar import SlowBar
@@ -74,3 +74,37 @@ class FolderSource(IndexSource):
         folder_labels = np.array([-1, *(labels[folder.path.partition("/")[0]] for folder in below)], np.int32)
         table = merge(folders, np.repeat(folder_labels, [*map(len, folders)]))
         return Listing(table, classes, range(len(classes)))
+
+
+def class_folders(directory: str | Path) -> list[str]:
+    """The names of the folders in a directory, sorted.
+
+    Raises:
+        FileNotFoundError: the directory doesn't exist or holds no folder.
+    """
+    if not os.path.isdir(directory):
+        kind = NotADirectoryError if os.path.exists(directory) else FileNotFoundError
+        raise kind(
+            f"{os.fspath(directory)} is not a folder: give the one that holds a folder of images for each "
+            "class, or a .zip or .tar of it."
+        )
+    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+    if not classes:
+        raise without_classes(directory)
+    return classes
+
+
+def without_classes(root: str | os.PathLike[str]) -> FileNotFoundError:
+    """Makes the error for a folder, an archive or a store without a class folder."""
+    return FileNotFoundError(
+        f"Couldn't find any class folder in {os.fspath(root)}. "
+        "ImageFolder expects one folder for each class, with the images inside: root/class/image.jpg."
+    )
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """True if an entry is a folder, or a link to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself, which os.walk counts as a file
+        return False
