@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
+    import PIL.Image
     import torch
+    from numpy.typing import NDArray
 
 __all__ = [
     "ArchiveMember",
@@ -29,6 +32,12 @@ __all__ = [
 ]
 
 Item = TypeVar("Item")
+
+Array: TypeAlias = "NDArray[np.generic]"
+"""An image or a mask as an array: ``(H, W)`` or ``(H, W, C)``."""
+
+Image: TypeAlias = "torch.Tensor | PIL.Image.Image | Array"
+"""An image of a class that transforms take: a tensor ``(…, C, H, W)``, a PIL image, or an array."""
 
 Ints: TypeAlias = int | Sequence[int]
 """An integer for each side of an image, or one for all."""

@@ -5,16 +5,14 @@ own signatures. Outside of TorchScript the functions also take PIL images and nd
 instead of lists. So the annotations are torchvision's at run time, and the wider types for a type checker.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 if TYPE_CHECKING:
-    Image = Any
-    Ints = Any
-    Floats = Any
-    Fill = Any
-    Scalar = Any
+    from fastpipe.types import Fill, Floats, Image, Ints
+
+    Scalar = Floats
 else:
     Image = Tensor
     Ints = list[int]

@@ -65,7 +65,7 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
     return kernels.array_to_tensor(array).to(dtype=dtype).div(255)
 
 
-def pil_to_tensor(pic: Any) -> Tensor:
+def pil_to_tensor(pic: PILImage | np.ndarray) -> Tensor:
     """Converts a PIL image, or a uint8 ndarray, to a tensor ``(C, H, W)`` of the same type; always copies.
 
     The tensor of an image is interleaved in memory, as torchvision's: not contiguous. That of an ndarray is contiguous.
