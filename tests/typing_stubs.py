@@ -53,6 +53,17 @@ NAMES = {
 }
 FROM_NUMBERS = {list[int]: "int | Sequence[int]", list[float]: "float | Sequence[float]"}
 """What TorchScript is told is a list of numbers, a function takes as one number, too."""
+UNTYPED = {
+    ("pil_to_tensor", "pic"): "PIL.Image.Image | Array",
+    ("to_grayscale", "img"): "_Image",
+    ("to_grayscale", "num_output_channels"): "int",
+    ("to_grayscale", "return"): "_Image",
+    ("to_pil_image", "pic"): "torch.Tensor | Array",
+    ("to_pil_image", "mode"): "str | None",
+    ("to_pil_image", "return"): "PIL.Image.Image",
+    ("to_tensor", "inpt"): "PIL.Image.Image | Array",
+}
+"""Arguments and results for which torchvision's signatures have no type, or Any."""
 
 
 HOMES = {
@@ -99,6 +110,7 @@ def parameters(function: Any, *, image: str = "", method: bool = False) -> str:
     starred = False
     for number, one in enumerate(given):
         kind = FROM_NUMBERS.get(one.annotation) or typed(one.annotation)
+        kind = UNTYPED.get((function.__name__, one.name), kind) if kind == "Any" else kind
         kind = "_Image" if number == 0 and image and one.name == image else kind
         if one.name == "fill" and kind == "int | float":
             kind = "float | Sequence[float]"
@@ -120,6 +132,7 @@ def function(name: str, made: Any) -> str:
     first = next(iter(signature.parameters.values()), None)
     takes_image = first is not None and first.name in ("img", "image", "inpt", "video") and first.annotation is not Any
     given = typed(signature.return_annotation)
+    given = UNTYPED.get((name, "return"), given) if given == "Any" else given
     is_image = takes_image and given == "torch.Tensor"
     several = takes_image and given.startswith("tuple[torch.Tensor")
     result = "_Image" if is_image else given.replace("torch.Tensor", "_Image") if several else given

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.kernels.torchscript import Image, is_scripting
 from fastpipe.ops.enums import TorchvisionEnum
 from fastpipe.program import run_steps
 from fastpipe.rng import TorchStream, stream_of
@@ -27,7 +27,6 @@ from fastpipe.transforms._operations import (
 )
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Fill, Generators, ImageShape, Step
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
@@ -46,7 +45,8 @@ class _Policy(Filled):
 
     def _applied(self, img: Image, chosen: list[tuple[str, float]]) -> Image:
         if not isinstance(img, Tensor):
-            return run_steps(self._steps(chosen), img)
+            changed: Image = run_steps(self._steps(chosen), img)
+            return changed
         fill = self._filling(img, F.get_dimensions(img)[0])
         for op_name, magnitude in chosen:
             img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)

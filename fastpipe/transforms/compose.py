@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from fastpipe.kernels.torchscript import Image
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms._base import ReprMixin, call, draw_all, draw_steps, drawable
 from fastpipe.transforms.compose_plan import ComposePlanSlot
-from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Generators, ImageShape, PythonRandom, Step
 
 # With TorchScript's default for a missing annotation, an attempt to script a Compose ends with torchvision's error (a
@@ -52,7 +52,7 @@ class Compose(ComposePlanSlot, _OfTransforms):
     def __init__(self, transforms: _Transforms) -> None:
         self.transforms = transforms
 
-    def __call__(self, img: Image) -> Image:
+    def __call__(self, img: object) -> Any:
         planned = self._call_for(img)
         if planned is not None:
             return planned(img)

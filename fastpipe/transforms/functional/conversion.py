@@ -13,11 +13,11 @@ from torch import Tensor
 
 from fastpipe import core, ops
 from fastpipe.kernels import conversion as kernels
+from fastpipe.kernels.torchscript import Floats
 from fastpipe.program import shape_of, to_pil
 from fastpipe.program.on_image import on_pixels
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
-from fastpipe.transforms.functional._types import Floats
 
 _INT16_MODE = "I;16" if sys.byteorder == "little" else "I;16B"
 _ARRAY_DTYPES: dict[str, Any] = {"I": np.int32, _INT16_MODE: np.int16, "F": np.float32}
@@ -65,7 +65,7 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
     return kernels.array_to_tensor(array).to(dtype=dtype).div(255)
 
 
-def pil_to_tensor(pic: PILImage | np.ndarray) -> Tensor:
+def pil_to_tensor(pic: Any) -> Tensor:
     """Converts a PIL image, or a uint8 ndarray, to a tensor ``(C, H, W)`` of the same type; always copies.
 
     The tensor of an image is interleaved in memory, as torchvision's: not contiguous. That of an ndarray is contiguous.
