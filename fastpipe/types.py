@@ -39,6 +39,9 @@ Array: TypeAlias = "NDArray[np.generic]"
 Image: TypeAlias = "torch.Tensor | PIL.Image.Image | Array"
 """An image of a class that transforms take: a tensor ``(…, C, H, W)``, a PIL image, or an array."""
 
+ImageTransform: TypeAlias = Callable[[Any], Any]
+"""A transform of any library's, called with an image, or with the sample of which it takes one."""
+
 Ints: TypeAlias = int | Sequence[int]
 """An integer for each side of an image, or one for all."""
 

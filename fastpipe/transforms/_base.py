@@ -16,7 +16,7 @@ from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.albumentations_targets import call_with_image, named_call_of
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -53,7 +53,7 @@ def drawable(transform: object) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _methods_to_keep(cls: Any) -> frozenset[str] | None:
+def _methods_to_keep(cls: type) -> frozenset[str] | None:
     """The methods that an instance may not replace, so that it stays drawable; None if the class isn't drawable."""
     lineage = cls.__mro__
     draws = ("draw" in vars(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
@@ -84,12 +84,12 @@ def draws_from_stream(transform: object) -> bool:
     return str(getattr(draw, "__module__", "")).startswith("fastpipe.")
 
 
-def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+def draw_steps(transform: object, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """``transform.draw(shape, generators)``, with plain generators for a class that isn't fastpipe's."""
-    transform = planned(transform)
-    if isinstance(generators, StreamGenerators) and not draws_from_stream(transform):
+    own = planned(transform)
+    if isinstance(generators, StreamGenerators) and not draws_from_stream(own):
         generators = generators.plain()
-    steps: tuple[Step, ...] = transform.draw(shape, generators)
+    steps: tuple[Step, ...] = own.draw(shape, generators)
     return steps
 
 
@@ -104,7 +104,7 @@ def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Genera
     return tuple(steps)
 
 
-def call(transform: Any, image: Any) -> Any:
+def call(transform: ImageTransform, image: object) -> Any:
     """Calls a transform; one with named arrays, such as albumentations', is called with ``image=``."""
     run = named_call_of(transform)
     return transform(image) if run is None else call_with_image(run, transform, image)
