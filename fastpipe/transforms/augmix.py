@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -60,7 +60,7 @@ class Mixture:
         return " + ".join([f"mixture({self.weights[0]:.3f} × itself", *weighted]) + ")"
 
 
-def _run(chain: tuple[ops.Operation, ...], image: object) -> Any:
+def _run(chain: tuple[ops.Operation, ...], image: Tensor) -> Tensor:
     for call in chain:
         image = call.apply(image)
     return image

@@ -1,7 +1,6 @@
 """Policies of many operations, learned or random: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -109,42 +108,37 @@ class AutoAugment(_Policy):
         """Returns the augmented image."""
         _, height, width = F.get_dimensions(img)
         transform_id, probs, signs = self.get_params(len(self.policies))
-        if not is_scripting():
-            probs, signs = _as_numbers(probs, signs)
+        chances: list[float] = probs.tolist()  # numbers are compared in a tenth of a tensor's time
+        numbers: list[int] = signs.tolist()
         op_meta = self._augmentation_space(10, (height, width))
-        return self._applied(img, _chosen_operations(self.policies[transform_id], op_meta, probs, signs))
+        return self._applied(img, _chosen_operations(self.policies[transform_id], op_meta, chances, numbers))
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         stream = stream_of(generators)
         index = stream.randint(0, len(self.policies))
-        probs: Any = [_Chance(stream.rand()), _Chance(stream.rand())]
-        signs: Any = [stream.randint(0, 2), stream.randint(0, 2)]
+        probs = [stream.rand(), stream.rand()]
+        signs = [stream.randint(0, 2), stream.randint(0, 2)]
         space = self._augmentation_space(10, (shape.height, shape.width))
         return self._steps(_chosen_operations(self.policies[index], space, probs, signs))
 
 
-class _Chance(float):
-    """A number drawn in float32, and compared in float32, as a tensor is."""
-
-    def __le__(self, p: float) -> bool:
-        return float(self) <= float32(p)
-
-
-def _as_numbers(probs: Any, signs: Any) -> tuple[Any, Any]:
-    """Drawn tensors as lists, which are compared in a tenth of the time."""
-    return [_Chance(p) for p in probs.tolist()], signs.tolist()
+def _is_at_most(drawn: float, p: float) -> bool:
+    """``drawn <= p`` for a number drawn in float32, compared in float32, as a tensor is."""
+    if is_scripting():
+        return drawn <= float(torch.tensor(p, dtype=torch.float32).item())
+    return drawn <= float32(p)
 
 
 def _chosen_operations(
     policy: tuple[tuple[str, float, int | None], tuple[str, float, int | None]],
     op_meta: dict[str, tuple[Tensor, bool]],
-    probs: Tensor,
-    signs: Tensor,
+    probs: list[float],
+    signs: list[int],
 ) -> list[tuple[str, float]]:
     """The operations of a sub-policy that the drawn numbers choose, with their magnitudes."""
     chosen: list[tuple[str, float]] = []
     for i, (op_name, p, magnitude_id) in enumerate(policy):
-        if probs[i] <= p:
+        if _is_at_most(probs[i], p):
             magnitudes, signed = op_meta[op_name]
             magnitude = float(magnitudes[magnitude_id].item()) if magnitude_id is not None else 0.0
             if signed and signs[i] == 0:
