@@ -277,7 +277,7 @@ Layout: TypeAlias = Literal["rows", "gaps", "planes"]
 """A tensor's memory layout: interleaved in rows like Pillow's pixels; interleaved with gaps; or contiguous planes."""
 
 
-def layout_behind(operation: Operation, shape: ImageShape, layout: Layout) -> Layout:
+def layout_after(operation: Operation, shape: ImageShape, layout: Layout) -> Layout:
     """The layout of torchvision's result when the operation is applied to a tensor of this shape and layout."""
     if layout == "planes":
         return "planes"

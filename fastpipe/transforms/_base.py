@@ -130,8 +130,7 @@ class RandomOp(Transform):
     """The base of transforms that apply one operation with a probability.
 
     A subclass defines the operation twice: as a function, which TorchScript compiles, and as an `Operation`.
-        torchvision
-    compares some probabilities in float64, as here, and others in float32.
+    torchvision compares some probabilities in float64, as here, and others in float32.
 
     Args:
         p: the probability.
