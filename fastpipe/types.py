@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
+    import numpy as np
+    import PIL.Image
     import torch
+    from numpy.typing import NDArray
 
 __all__ = [
     "ArchiveMember",
@@ -29,6 +32,15 @@ __all__ = [
 ]
 
 Item = TypeVar("Item")
+
+Array: TypeAlias = "NDArray[np.generic]"
+"""An image or a mask as an array: ``(H, W)`` or ``(H, W, C)``."""
+
+Image: TypeAlias = "torch.Tensor | PIL.Image.Image | Array"
+"""An image of a class that transforms take: a tensor ``(…, C, H, W)``, a PIL image, or an array."""
+
+ImageTransform: TypeAlias = Callable[[Any], Any]
+"""A transform of any library's, called with an image, or with the sample of which it takes one."""
 
 Ints: TypeAlias = int | Sequence[int]
 """An integer for each side of an image, or one for all."""
@@ -252,17 +264,21 @@ class Header(NamedTuple):
         return Size(self.height, self.width)
 
 
+PythonState: TypeAlias = tuple[object, ...]
+"""The state of Python's random number generator."""
+
+
 class PythonRandom(Protocol):
     """Python's random number generator: a ``random.Random``, or the module ``random`` for the global one."""
 
     def choice(self, seq: Sequence[Item]) -> Item: ...
     def choices(self, population: Sequence[Item], weights: Sequence[float] | None) -> list[Item]: ...
     def gauss(self, mu: float, sigma: float) -> float: ...
-    def getstate(self) -> tuple[object, ...]: ...
+    def getstate(self) -> PythonState: ...
     def randint(self, a: int, b: int) -> int: ...
     def random(self) -> float: ...
     def seed(self, a: int) -> None: ...
-    def setstate(self, state: tuple[object, ...]) -> None: ...
+    def setstate(self, state: PythonState) -> None: ...
     def shuffle(self, x: list[Item]) -> None: ...
     def uniform(self, a: float, b: float) -> float: ...
 

@@ -107,7 +107,7 @@ import numpy as np
 import fastpipe
 from fastpipe import ImageFolder
 from fastpipe.readers import read_image
-from fastpipe.transforms import functional as F, v2
+from fastpipe.transforms import CenterCrop, RandomRotation, functional as F, v2
 
 fastpipe.ImageFloder("train")
 ImageFolder("train", apply_exif="yes")
@@ -120,6 +120,8 @@ kept: str = F.hflip(np.zeros((8, 9, 3), np.uint8))
 v2.RandomCrop(size="20")
 v2.RandomCorp(20)
 v2.functional.horizontal_flip(np.zeros((8, 9, 3), np.uint8), 3)
+CenterCrop("224")
+RandomRotation("15")
 """
 
 

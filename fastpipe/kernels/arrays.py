@@ -11,11 +11,12 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.core.addresses import address_of
+from fastpipe.types import Array
 
 UInt8Array: TypeAlias = npt.NDArray[np.uint8]
 
 
-def channels(image: UInt8Array) -> int:
+def channels(image: Array) -> int:
     """The number of channels; 1 for an array ``(H, W)``."""
     return 1 if image.ndim == 2 else image.shape[2]
 

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fastpipe import core
 from fastpipe.core import planes
+from fastpipe.types import Fill
 
 _MOST = 1 << 30
 LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
@@ -108,7 +109,7 @@ def sampled(
     image: Tensor,
     size: tuple[int, int],
     mode: str,
-    fill: int | float | list[float] | None,
+    fill: Fill,
     points: Tensor | None,
     flags: int = 0,
 ) -> Tensor | None:

@@ -58,14 +58,13 @@ def add_resize(
     window: tuple[int, int, int, int],
     interpolation: str,
     box: tuple[float, float, float, float] | None = None,
-) -> bool:
-    """Adds a resize to a job of the core's, which has all of Pillow's filters; returns True.
+) -> None:
+    """Adds a resize to a job of the core's, which has all of Pillow's filters.
 
     The arguments are those of `window_by_pillow`, with ``origin`` the top left of its ``box``. ``whole`` is None if the
     whole image is there. ``box`` is its ``source``: left, top, right and bottom, or None for the whole image.
     """
     job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST, box)
-    return True
 
 
 def source_range(size: int, new_size: int, start: int, stop: int, interpolation: str) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -258,18 +258,18 @@ class Warp(NamedTuple):
     theta: list[float]
     size: tuple[int, int]
     mode: str
-    fill: Any
+    fill: Fill
 
 
 def affine(
     size: tuple[int, int],
-    angle: Any,
-    translate: Any,
+    angle: float,
+    translate: Sequence[float],
     scale: float,
-    shear: Any,
-    interpolation: Any = "nearest",
+    shear: float | Sequence[float],
+    interpolation: object = "nearest",
     fill: Fill = None,
-    center: Any = None,
+    center: Sequence[float] | None = None,
 ) -> Warp:
     """The warp of torchvision's ``affine`` for a tensor of this height and width."""
     geometry = _geometry()
@@ -285,8 +285,8 @@ def rotation(
     angle: float,
     interpolation: object = "nearest",
     expand: bool = False,
-    center: object = None,
-    fill: object = None,
+    center: Sequence[float] | None = None,
+    fill: Fill = None,
 ) -> Warp | None:
     """The warp of torchvision's ``rotate`` for a tensor of this height and width; None for quarter turns."""
     angle = angle % 360
@@ -301,7 +301,7 @@ def rotation(
     return Warp(_theta(matrix, size), (height, width), mode.value, fill)
 
 
-def _from_middle(center: Any, size: tuple[int, int]) -> list[float]:
+def _from_middle(center: Sequence[float] | None, size: tuple[int, int]) -> list[float]:
     if center is None:
         return [0.0, 0.0]
     return [place - side * 0.5 for place, side in zip(center, reversed(size), strict=True)]
@@ -332,7 +332,7 @@ def _perspective(
     startpoints: object,
     endpoints: object,
     interpolation: object = "bilinear",
-    fill: Any = None,
+    fill: Fill = None,
     coefficients: object = None,
 ) -> Tensor | None:
     if not planes.takes(image):

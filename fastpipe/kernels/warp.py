@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from fastpipe import core
 from fastpipe.types import Fill
@@ -119,5 +118,5 @@ def rotation(
 
 def _levels(fill: Fill) -> tuple[int, ...]:
     """The fill's values as Pillow takes them: truncated to integers and clamped to 0 to 255."""
-    values: Sequence[Any] = [0] if fill is None else fill if isinstance(fill, (list, tuple)) else [fill]
+    values: Sequence[float] = [0] if fill is None else fill if isinstance(fill, Sequence) else [fill]
     return tuple(min(max(int(value), 0), 255) for value in values)

@@ -58,7 +58,7 @@ from fastpipe.ops.geometry import (
     resize_to,
 )
 from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
-from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_behind
+from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_after
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import (
     AsTvImage,
@@ -150,7 +150,7 @@ __all__ = [
     "interned",
     "interned_if_hashable",
     "interned_once",
-    "layout_behind",
+    "layout_after",
     "least_pixels_of_warp",
     "memo_of",
     "pad_by",

@@ -53,6 +53,9 @@ NEVER = math.inf
 """A value of `Operation.least_pixels`: the core is slower for any number of pixels."""
 
 
+Arguments: TypeAlias = dict[str, Any]
+"""A function's arguments by name."""
+
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -239,7 +242,7 @@ class Operation:
             return self.phrase.format(**self.arguments())
         return str(self).replace("×", "x").replace("→", ">")
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Arguments:
         """The functional's keyword arguments."""
         return {name: getattr(self, name) for name in field_names(self)}
 
@@ -280,7 +283,7 @@ def on_array(operation: Operation, image: UInt8Array) -> UInt8Array:
     return through_pillow(image, operation.apply) if made is None else made
 
 
-def call(name: str, arguments: dict[str, Any]) -> str:
+def call(name: str, arguments: Arguments) -> str:
     """Formats a function call, without the arguments that are None."""
     return f"{name}({', '.join(f'{key}={_text(value)}' for key, value in arguments.items() if value is not None)})"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -275,7 +275,7 @@ class LookUp(TableOperation):
         return image
 
     def table(self) -> NDArray[np.uint8]:
-        composed: NDArray[Any] = _LEVELS
+        composed = np.arange(256, dtype=np.uint8)
         for operation in self.operations:
             table = operation.table()
             assert table is not None

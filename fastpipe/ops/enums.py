@@ -5,7 +5,12 @@ from __future__ import annotations
 import sys
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Value = TypeVar("Value")
 
 
 class TorchvisionEnum(Enum):
@@ -17,23 +22,24 @@ class TorchvisionEnum(Enum):
     """
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (_is_twin(type(self), type(other)) and self._value_ == other._value_)  # type: ignore[attr-defined]
+        kind: object = type(other)
+        return self is other or (_is_twin(type(self), kind) and self._value_ == other._value_)  # type: ignore[attr-defined]
 
     __hash__ = Enum.__hash__
 
     @property  # type: ignore[misc]
-    def __class__(self) -> Any:
+    def __class__(self) -> type:
         ours = type(self)
         theirs = getattr(sys.modules.get("torchvision.transforms"), ours.__name__, None)
         return theirs if isinstance(theirs, type) else ours
 
-    def __reduce_ex__(self, protocol: object) -> Any:
+    def __reduce_ex__(self, protocol: object) -> tuple[type[Self], tuple[object]]:
         return type(self), (self._value_,)
 
     @classmethod
-    def adopt(cls, value: object) -> Any:
+    def adopt(cls, value: Value) -> Self | Value:
         """fastpipe's member for torchvision's member; any other value unchanged."""
-        return _adopted(cls, value) if isinstance(value, Enum) else value
+        return cls[value._name_] if isinstance(value, Enum) and _is_twin(cls, type(value)) else value
 
     @classmethod
     def _missing_(cls, value: object) -> object:
@@ -41,9 +47,5 @@ class TorchvisionEnum(Enum):
 
 
 @lru_cache(maxsize=256)
-def _adopted(cls: Any, member: Enum) -> object:
-    return cls(member) if _is_twin(cls, type(member)) else member
-
-
 def _is_twin(ours: type, other: type) -> bool:
     return other.__name__ == ours.__name__ and other.__module__.startswith("torchvision.")

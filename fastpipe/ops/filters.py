@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from PIL import Image, ImageFilter
 
@@ -26,8 +27,8 @@ class GaussianBlur(Operation):
     op: ClassVar[str] = "gaussian_blur"
     moves: ClassVar[bool] = False
     drops_info: ClassVar[bool] = True
-    kernel_size: Any
-    sigma: Any = None
+    kernel_size: Sequence[int]
+    sigma: Sequence[float] | None = None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         """Adds the blur; False if torch adds up the convolution in another order than the core."""
@@ -37,8 +38,7 @@ class GaussianBlur(Operation):
         return weights is not None
 
     def words(self) -> str:
-        sigmas = list(self.sigma) if isinstance(self.sigma, (list, tuple)) else [self.sigma]
-        return "blurred" if None in sigmas else f"blurred, sigma {max(sigmas):.2f}"
+        return "blurred" if self.sigma is None else f"blurred, sigma {max(self.sigma):.2f}"
 
 
 @register

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,8 +114,9 @@ class CenterCrop(Operation):
         inner = Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
         if inner is None or not inner[1]:
             return inner
-        around: Any = inner[1][0]
-        return inner[0], (Pad(around.padding),)
+        box, (around,) = inner
+        assert isinstance(around, Margin)
+        return box, (Pad(around.padding),)
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return Crop(*center_crop_box(*shape.size, self.output_size)).point_transform(shape)
@@ -223,8 +223,9 @@ class Pad(Operation):
         constant = self.padding_mode == "constant"
         if not inner[1]:  # the crop removes all that is added; modes other than constant set the fourth byte to 255
             return inner[0], () if constant else (Pad(0, self.fill, self.padding_mode),)
-        around: Any = inner[1][0]
-        return (inner[0], (type(self)(around.padding, self.fill, self.padding_mode),)) if constant else None
+        box, (around,) = inner
+        assert isinstance(around, Margin)
+        return (box, (type(self)(around.padding, self.fill, self.padding_mode),)) if constant else None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
         sides = padding_ltrb(self.padding)
@@ -286,8 +287,18 @@ class ResizeWindow(Operation):
     window: Box
     mode: str
 
-    add: ClassVar[Callable[..., bool]] = staticmethod(resizing.add_resize)
-    """Adds the resize to a job; returns False if the core doesn't have this resize."""
+    @staticmethod
+    def add(
+        job: Job,
+        whole: tuple[int, int] | None,
+        origin: tuple[int, int],
+        result: tuple[int, int],
+        window: tuple[int, int, int, int],
+        mode: str,
+    ) -> bool:
+        """Adds the resize to a job as `resizing.add_resize` does; False if the core doesn't have this resize."""
+        resizing.add_resize(job, whole, origin, result, window, mode)
+        return True
 
     @classmethod
     def of(cls, whole: Size, result: Size, window: Box, mode: str) -> ResizeWindow:

@@ -1,7 +1,5 @@
 """The interpolation modes and Pillow's integers for them."""
 
-from typing import Any
-
 from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.ops.enums import TorchvisionEnum
 
@@ -44,7 +42,7 @@ def interpolation_from_int(value: int) -> InterpolationMode:
     return _MODES_BY_INT[value]
 
 
-def interpolation_of(given: Any) -> InterpolationMode:
+def interpolation_of(given: object) -> InterpolationMode:
     """The mode for one of Pillow's integers, a mode's name, or torchvision's mode."""
     return interpolation_from_int(given) if isinstance(given, int) else InterpolationMode(given)
 
@@ -61,7 +59,7 @@ def checked_interpolation(interpolation: InterpolationMode) -> InterpolationMode
     return interpolation
 
 
-def _checked(given: Any) -> InterpolationMode:
+def _checked(given: object) -> InterpolationMode:
     try:
         return interpolation_of(None if isinstance(given, str) else given)
     except ValueError:

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.kernels.torchscript import FloatList, is_scripting
 
 
 def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]:
@@ -49,7 +49,7 @@ def _in_float64(rows: list[list[int]]) -> torch.Tensor:
 
 
 def inverse_affine_matrix(
-    center: list[float], angle: float, translate: list[float], scale: float, shear: list[float], inverted: bool = True
+    center: FloatList, angle: float, translate: FloatList, scale: float, shear: FloatList, inverted: bool = True
 ) -> list[float]:
     """The first two rows of the inverse matrix of `affine`: it maps the result's pixels to the image's, as in Pillow.
 
@@ -94,7 +94,7 @@ def inverse_affine_matrix(
 
 
 def inverse_affine_matrix_of_v2(
-    center: list[float], angle: float, translate: list[float], scale: float, shear: list[float], inverted: bool = True
+    center: FloatList, angle: float, translate: FloatList, scale: float, shear: FloatList, inverted: bool = True
 ) -> list[float]:
     """`inverse_affine_matrix` as torchvision's v2 computes it, with other last bits; the same arguments."""
     rot = math.radians(angle)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 
 from fastpipe.kernels.v2_tensors import resizes_natively
-from fastpipe.ops.base import Operation, interned, interned_if_hashable, interned_once, memo_of
+from fastpipe.ops.base import Arguments, Operation, interned, interned_if_hashable, interned_once, memo_of
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
 from fastpipe.ops.interpolation import interpolation_of
@@ -66,7 +65,7 @@ BY_PIXEL = frozenset(
 
 
 def tensor_operation(
-    name: str, given: dict[str, Any], shape: TensorShape, size: tuple[int, int, int] | None = None
+    name: str, given: Arguments, shape: TensorShape, size: tuple[int, int, int] | None = None
 ) -> Operation:
     """The operation for a function on an image tensor.
 
@@ -89,7 +88,7 @@ def tensor_operation(
     return TensorOperation(name, given, (height, width, channels), like, name in BY_PIXEL)
 
 
-def _like(name: str, given: dict[str, Any]) -> Operation | None:
+def _like(name: str, given: Arguments) -> Operation | None:
     """The operation on pixels that does the same, perhaps with other bytes."""
     if name in _SAME_BYTES:
         return _SAME_BYTES[name](**given)
@@ -100,7 +99,7 @@ def _like(name: str, given: dict[str, Any]) -> Operation | None:
     return None
 
 
-def _colors(given: dict[str, Any]) -> list[Any]:
+def _colors(given: Arguments) -> list[float]:
     """The border's fill; black if the border repeats the image's own pixels."""
     fill = given.get("fill")
     if isinstance(fill, (list, tuple)):
@@ -108,7 +107,7 @@ def _colors(given: dict[str, Any]) -> list[Any]:
     return [0] if fill is None or given.get("padding_mode", "constant") != "constant" else [fill]
 
 
-def _on_pixels(name: str, given: dict[str, Any], shape: TensorShape) -> Operation | None:
+def _on_pixels(name: str, given: Arguments, shape: TensorShape) -> Operation | None:
     """The operation on pixels that gives the same bytes; None if there is none."""
     if name in _SAME_BYTES:
         return _SAME_BYTES[name](**given)
@@ -133,7 +132,7 @@ def _as_torch_compares(number: float) -> float:
     return torch.tensor(number, dtype=torch.get_default_dtype()).item()
 
 
-def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
+def _padded(given: Arguments, shape: TensorShape) -> Operation | None:
     mode, colors = given.get("padding_mode", "constant"), _colors(given)
     left, top, right, bottom = padding_ltrb(given["padding"])
     if min(left, top, right, bottom) < 0:
@@ -153,7 +152,7 @@ def _padded(given: dict[str, Any], shape: TensorShape) -> Operation | None:
     return TensorPad(given["padding"], whole[0] if len(whole) == 1 or shape.channels == 1 else whole)
 
 
-def _is_transposed(given: dict[str, Any]) -> bool:
+def _is_transposed(given: Arguments) -> bool:
     """True if ``rotate`` may leave a tensor in another memory layout, or change its size."""
     return bool(given.get("expand")) or (given.get("center") is None and given["angle"] % 360 in (90, 270))
 

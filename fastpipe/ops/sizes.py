@@ -5,12 +5,8 @@ operations.
 """
 
 import numbers
-from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    Ints = Any
-else:
-    Ints = list[int]  # the type for TorchScript
+from fastpipe.kernels.torchscript import IntList, Ints
 
 
 def resized_size(height: int, width: int, size: Ints, max_size: int | None = None) -> tuple[int, int]:
@@ -60,12 +56,13 @@ def check_size(size: Ints, max_size: int | None) -> None:
 def height_and_width(size: Ints) -> list[int]:
     """``[height, width]`` from one number for both (or a sequence of one number), or from a sequence of two."""
     if isinstance(size, numbers.Number):
-        return [int(size), int(size)]  # type: ignore[call-overload]
-    if len(size) == 1:
-        return [size[0], size[0]]
-    if len(size) != 2:
+        return [int(size), int(size)]  # type: ignore[arg-type]
+    sides: IntList = size  # type: ignore[assignment]
+    if len(sides) == 1:
+        return [sides[0], sides[0]]
+    if len(sides) != 2:
         raise ValueError("Please provide only two dimensions (h, w) for size.")
-    return [size[0], size[1]]
+    return [sides[0], sides[1]]
 
 
 def center_crop_box(height: int, width: int, output_size: Ints) -> tuple[int, int, int, int]:

@@ -9,7 +9,7 @@ torchvision's own function.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
@@ -32,7 +32,7 @@ from fastpipe.kernels.v2_tensors import (
     rotation,
     samples_affine,
 )
-from fastpipe.ops.base import Operation, on_array_by_core
+from fastpipe.ops.base import Arguments, Operation, on_array_by_core
 from fastpipe.ops.color import LookUp
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
@@ -47,7 +47,7 @@ _MOST_SUM = 1 << 24
 """Up to this value float32 holds sums of integers exactly, in whatever order torch adds them up."""
 
 
-def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
+def as_theirs(given: Arguments) -> Arguments:
     """Keyword arguments with the interpolation converted to torchvision's."""
     mode = given.get("interpolation")
     if not isinstance(mode, InterpolationMode):
@@ -55,16 +55,17 @@ def as_theirs(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "interpolation": functional("InterpolationMode")(mode.value)}
 
 
-def _by_torchvision(image: UInt8Array, name: str, given: dict[str, Any]) -> UInt8Array:
+def _by_torchvision(image: UInt8Array, name: str, given: Arguments) -> UInt8Array:
     planar = torch.from_numpy(np.require(image, requirements=["C", "W"])).reshape(*image.shape[:2], -1).permute(2, 0, 1)
     made = functional(name)(planar, **as_theirs(given)).permute(1, 2, 0).numpy()
     return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
 
 
-def _applied(operation: Operation, image: Pixels, name: str, given: dict[str, Any]) -> object:
+def _applied(operation: Operation, image: Pixels, name: str, given: Arguments) -> Pixels:
     """An operation's result: on an array by the core or torchvision, on a tensor by torchvision."""
     if isinstance(image, torch.Tensor):
-        return functional(name)(image, **as_theirs(given))
+        result: torch.Tensor = functional(name)(image, **as_theirs(given))
+        return result
     made = on_array_by_core(operation, image)
     return _by_torchvision(image, name, given) if made is None else made
 
@@ -97,9 +98,10 @@ class PermuteChannels(Operation):
     pointwise: ClassVar[bool] = True
     permutation: tuple[int, ...]
 
-    def apply(self, image: Pixels) -> Any:
+    def apply(self, image: Pixels) -> Pixels:
         if isinstance(image, torch.Tensor):
-            return functional("permute_channels")(image, list(self.permutation))
+            permuted: torch.Tensor = functional("permute_channels")(image, list(self.permutation))
+            return permuted
         return image if image.ndim == 2 else np.ascontiguousarray(image[..., list(self.permutation)])  # gray: (H, W)
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
@@ -114,28 +116,27 @@ class PermuteChannels(Operation):
 # -- resize
 
 
-def _add_resize(
-    job: Job,
-    whole: tuple[int, int] | None,
-    origin: tuple[int, int],
-    result: tuple[int, int],
-    window: tuple[int, int, int, int],
-    mode: str,
-) -> bool:
-    if mode not in FILTERS:
-        return False
-    job.resize(whole, origin, result, window, FILTERS[mode], core.PassOrder.TORCH_PASSES)
-    return True
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorResizeWindow(ResizeWindow):
     """A window of `TensorResize`'s result, from the part of the image that the window needs; by the core only."""
 
     takes_arrays_alone: ClassVar[bool] = True
-    add: ClassVar[Callable[..., bool]] = staticmethod(_add_resize)
 
-    def apply(self, image: Any) -> UInt8Array | None:
+    @staticmethod
+    def add(
+        job: Job,
+        whole: tuple[int, int] | None,
+        origin: tuple[int, int],
+        result: tuple[int, int],
+        window: tuple[int, int, int, int],
+        mode: str,
+    ) -> bool:
+        if mode not in FILTERS:
+            return False
+        job.resize(whole, origin, result, window, FILTERS[mode], core.PassOrder.TORCH_PASSES)
+        return True
+
+    def apply(self, image: UInt8Array) -> UInt8Array | None:  # type: ignore[override] # no PIL images
         return on_array_by_core(self, image)
 
     def __str__(self) -> str:
@@ -151,7 +152,7 @@ class TensorResize(Resize):
     narrows: ClassVar[bool] = False
     windows: ClassVar[type[ResizeWindow]] = TensorResizeWindow
 
-    def apply(self, image: Pixels) -> Any:
+    def apply(self, image: Pixels) -> Pixels:
         given = {"size": self.size, "interpolation": self.interpolation, "antialias": True}
         return _applied(self, image, "resize", given)
 
@@ -173,7 +174,7 @@ class OnPixels(FunctionOfV2):
     takes_arrays_alone: ClassVar[bool] = True
     moves_ahead: ClassVar[bool] = True
 
-    def apply(self, image: Pixels) -> Any:
+    def apply(self, image: Pixels) -> Pixels:
         if self.name == "adjust_contrast" and isinstance(image, np.ndarray):
             made = _contrast_of_large(image, **self.given)
             if made is not None:
@@ -200,7 +201,7 @@ class OnPixels(FunctionOfV2):
         return f"{FunctionOfV2.__str__(self)} as a tensor"
 
 
-def _add_color(job: Job, shape: ImageShape, name: str, given: Mapping[str, Any]) -> bool:
+def _add_color(job: Job, shape: ImageShape, name: str, given: Arguments) -> bool:
     call = color_call(name, **given)
     if call is None:
         return False
@@ -253,7 +254,7 @@ def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
     flags, fill = fused(), warp.fill
     if flags is None or warp.mode not in SAMPLE_FILTERS or not samples_affine():
         return False
-    colors = None if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
+    colors = None if fill is None else list(fill) if isinstance(fill, Sequence) else [fill]
     if colors is not None:
         if len(colors) not in (1, shape.channels) or not all(0 <= color <= 255 for color in colors):
             return False
@@ -276,7 +277,7 @@ Layout: TypeAlias = Literal["rows", "gaps", "planes"]
 """A tensor's memory layout: interleaved in rows like Pillow's pixels; interleaved with gaps; or contiguous planes."""
 
 
-def layout_behind(operation: Operation, shape: ImageShape, layout: Layout) -> Layout:
+def layout_after(operation: Operation, shape: ImageShape, layout: Layout) -> Layout:
     """The layout of torchvision's result when the operation is applied to a tensor of this shape and layout."""
     if layout == "planes":
         return "planes"

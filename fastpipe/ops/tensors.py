@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fastpipe.kernels import memory, v2_tensors
 from fastpipe.kernels.arrays import through_pillow
-from fastpipe.ops.base import Operation, call, imported
+from fastpipe.ops.base import Arguments, Operation, call, imported
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, VFlip, makes_no_pixels
 from fastpipe.ops.sizes import padding_ltrb
@@ -31,8 +31,9 @@ from fastpipe.types import Box, ImageShape, Step
 class ToImage(PilToTensor):
     """Converts ``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
 
-    def apply(self, image: object) -> Any:
-        return v2_tensors.functional("to_image")(image)
+    def apply(self, image: object) -> torch.Tensor:
+        made: torch.Tensor = v2_tensors.functional("to_image")(image)
+        return made
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, torch.uint8, pure=False, ahead=True)
@@ -54,7 +55,7 @@ class ToPureTensor(Operation):
     phrase: ClassVar[str] = "a plain tensor"
     pointwise: ClassVar[bool] = True
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: torch.Tensor) -> torch.Tensor:
         return image.as_subclass(torch.Tensor)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
@@ -68,8 +69,9 @@ class AsTvImage(ToPureTensor):
     op: ClassVar[str] = "as_tv_image"
     phrase: ClassVar[str] = "a tv_tensors.Image"
 
-    def apply(self, image: Any) -> Any:
-        return image.as_subclass(imported("torchvision.tv_tensors").Image)
+    def apply(self, image: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = image.as_subclass(imported("torchvision.tv_tensors").Image)
+        return made
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), False, getattr(shape, "ahead", True))
@@ -106,12 +108,12 @@ class FunctionOfV2(Operation):
     """
 
     name: str
-    given: dict[str, Any]
+    given: Arguments
 
     def words(self) -> str:
         return self.name.replace("_", " ")
 
-    def arguments(self) -> dict[str, Any]:
+    def arguments(self) -> Arguments:
         return dict(self.given)
 
     def __str__(self) -> str:

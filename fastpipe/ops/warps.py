@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ class Affine(Operation):
     """Turns clockwise by degrees, shifts by pixels, scales, and shears by degrees, about a centre."""
 
     op: ClassVar[str] = "affine"
-    _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix)
+    _matrix_of = staticmethod(inverse_affine_matrix)
     angle: float
     translate: Sequence[float]
     scale: float
@@ -114,7 +114,7 @@ class Affine(Operation):
     def matrix(self, shape: ImageShape, inverted: bool) -> list[float]:
         """The first two rows of the matrix on ``(x, y, 1)``, or of its inverse."""
         shear = self._shears()
-        matrix: list[float] = self._matrix_of(
+        return self._matrix_of(
             [shape.width * 0.5, shape.height * 0.5] if self.center is None else self.center,
             self.angle,
             self.translate,
@@ -122,10 +122,9 @@ class Affine(Operation):
             shear if len(shear) > 1 else [shear[0], shear[0]],
             inverted,
         )
-        return matrix
 
-    def _shears(self) -> Any:
-        return self.shear if isinstance(self.shear, (list, tuple)) else [self.shear, 0.0]
+    def _shears(self) -> Sequence[float]:
+        return self.shear if isinstance(self.shear, Sequence) else [self.shear, 0.0]
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         return np.array([*self.matrix(shape, inverted=False), 0, 0, 1]).reshape(3, 3)
@@ -146,7 +145,7 @@ class Affine(Operation):
 class AffineOfV2(Affine):
     """`Affine` with the matrix as torchvision's v2 computes it."""
 
-    _matrix_of: ClassVar[Any] = staticmethod(inverse_affine_matrix_of_v2)
+    _matrix_of = staticmethod(inverse_affine_matrix_of_v2)
     takes_arrays_alone: ClassVar[bool] = True
 
     def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -94,7 +94,8 @@ class BoxResize(Operation):
         return through_pillow(image, lambda picture: resizing.window_by_pillow(picture, *place))
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return resizing.add_resize(job, self.whole, self.part[:2], self.result, self.window, self.mode, self.box)
+        resizing.add_resize(job, self.whole, self.part[:2], self.result, self.window, self.mode, self.box)
+        return True
 
     def __str__(self) -> str:
         box = ", ".join(f"{edge:g}" for edge in self.box)

@@ -35,7 +35,7 @@ from fastpipe.ops import (
     ahead_of,
     fused_conversion,
     interned,
-    layout_behind,
+    layout_after,
     memo_of,
 )
 from fastpipe.program.program import Program, Views
@@ -128,7 +128,7 @@ class _Template(NamedTuple):
         region, inner = None, shape
         if front:
             step: Any = steps[0]
-            if layout is not None and layout_behind(step, shape, "rows") != layout:
+            if layout is not None and layout_after(step, shape, "rows") != layout:
                 return None
             inner = step.output_shape(shape)
             found = step.required_region(_all_of(inner), shape)
@@ -206,7 +206,7 @@ def _template(
     layout: Layout | None = None
     gray_or_rows = order.in_rows or (order.gray_in_rows and stored.channels == 1)
     if front and isinstance(on_pixels[0], Operation) and gray_or_rows and order.ahead == order.pixels:
-        layout = layout_behind(on_pixels[0], stored, "rows")
+        layout = layout_after(on_pixels[0], stored, "rows")
     if not _are_interned(local):
         return _Template(order.moved, layout, made, front, None, order.pixels, resizes)
     # The resize makes the same shape from any image, so all later operations are the same for the core.
@@ -281,7 +281,7 @@ def _layout_after(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int
     """The layout of torchvision's interleaved tensor after the steps from ``first`` on."""
     layout: Layout = "rows"
     for step, shape in zip(steps[first:], shapes[first:], strict=False):
-        layout = layout_behind(step, shape, layout)
+        layout = layout_after(step, shape, layout)
     return layout
 
 
@@ -304,7 +304,7 @@ def _resizes_gaps(steps: Sequence[Step], shape: ImageShape, layout: Layout) -> b
         if like is not None:
             if isinstance(like, Resize) and layout == "gaps":
                 return True
-            layout = layout_behind(like, shape, layout)
+            layout = layout_after(like, shape, layout)
         elif layout == "gaps" and not isinstance(step, ToPureTensor):
             layout = "rows"  # torch's results have no gaps
         shape = ImageShape(*step.output_shape(shape))

@@ -115,7 +115,7 @@ def _run_again(
     made = known.run_on(image, bool(program.keeps_info))
     if made is None or known.dtype is None:
         return made
-    return AS_TV_IMAGE.apply(made) if program.tv_image else made
+    return AS_TV_IMAGE.apply(made) if program.tv_image and isinstance(made, torch.Tensor) else made
 
 
 def run_steps(steps: Sequence[Step], image: Any) -> Any:

@@ -17,7 +17,7 @@ from torch import Generator
 from fastpipe.rng.keys import torch_seed
 from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
 from fastpipe.rng.torch_stream import TorchStream
-from fastpipe.types import Generators, PythonRandom
+from fastpipe.types import Generators, PythonRandom, PythonState
 
 if TYPE_CHECKING:
     Stream: TypeAlias = MT19937Stream | TorchStream
@@ -40,7 +40,7 @@ class StreamGenerators(Generators):
 
     __slots__ = ("_key", "_numpy", "_python", "_stream", "stream")
 
-    _key: Any
+    _key: int | None
     _numpy: Any
     _python: PythonRandom
     _stream: MT19937Stream
@@ -71,6 +71,7 @@ class StreamGenerators(Generators):
     @property
     def numpy(self) -> Any:
         if self._numpy is _LATER:
+            assert self._key is not None
             object.__setattr__(self, "_numpy", _numpy_keyed(self._key))
         return self._numpy
 
@@ -79,7 +80,7 @@ class StreamGenerators(Generators):
         source = self._stream.generator()
         return Generators(None if source is torch.default_generator else source, self.python, self.numpy)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return Generators, (self.torch, self.python, self.numpy)
 
     __eq__ = object.__eq__
@@ -103,7 +104,7 @@ def numpy_of(generators: Generators) -> Any:
     return np.random if generators.numpy is None else generators.numpy
 
 
-def _numpy_keyed(key: Any) -> object:
+def _numpy_keyed(key: int) -> object:
     """numpy's legacy generator, which other libraries draw from, seeded by a key."""
     legacy = np.random
     return legacy.RandomState(key & 0xFFFFFFFF)
@@ -132,9 +133,9 @@ class drawing:
         self._given = GLOBAL if generators is None else generators
         self._globally, self._with_python = globally, with_python
         self._stream: MT19937Stream | None = None
-        self._lock: Any = None
+        self._lock: threading.RLock | None = None
         self._before = b""
-        self._others: Any = None
+        self._others: tuple[PythonState, Any] | None = None
 
     def __enter__(self) -> Generators:
         given = self._given

@@ -78,15 +78,17 @@ class MT19937Stream:
         "found",
     )
 
+    _state: torch.Tensor
+    """A tensor on the memory of the buffer; not set while that is empty."""
+
     def __init__(self, source: torch.Generator | None) -> None:
         self._source = source
         self._seed = 0
         self._words: list[int] = []  # available words, the next one last; empty if the source has to be read first
         self._kept: list[int] = []  # the words that were available when the state in _buffer was written
-        self._stop = 0  # the position in the block behind the available words
+        self._stop = 0  # the position in the block after the available words
         self._read = False
-        self._buffer = bytearray()  # the state as last read or written; _state is a tensor on this memory
-        self._state: Any = None
+        self._buffer = bytearray()  # the state as last read or written; empty until the first time
         self._key = b""  # the block that _chunk belongs to; _chunk ends at position _stop
         self._chunk: list[int] = []
         self.found = b""

@@ -13,7 +13,7 @@ from torch.utils.data._utils.worker import _generate_state
 
 from fastpipe.rng.generators import GLOBAL, StreamGenerators, ThreadGenerators, numpy_of
 from fastpipe.rng.keys import torch_seed
-from fastpipe.types import Generators
+from fastpipe.types import Generators, PythonState
 
 # numpy's legacy global generator, because transforms without a generator of their own draw from it.
 _numpy: Any = np.random
@@ -23,7 +23,7 @@ class GeneratorStates(NamedTuple):
     """States of torch's, Python's and numpy's generator; None for torch's if that generator isn't touched."""
 
     torch: torch.Tensor | None
-    python: Any
+    python: PythonState
     numpy: Any
 
     @classmethod
@@ -35,9 +35,9 @@ class GeneratorStates(NamedTuple):
 
     def draws_like(self, other: GeneratorStates) -> bool:
         """True if the generators are in the same state."""
-        return bool(self._listed() == other._listed())
+        return self._listed() == other._listed()
 
-    def _listed(self) -> Any:
+    def _listed(self) -> tuple[object, ...]:
         name, words, *rest = self.numpy
         return None if self.torch is None else self.torch.tolist(), self.python, name, words.tolist(), rest
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -40,14 +40,20 @@ class _GeneratorMode(TorchFunctionMode):
         super().__init__()
         self.generator = generator
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self,
+        func: Callable[..., object],
+        types: Iterable[type],
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         kwargs = kwargs or {}
         if func in _RANDOM and kwargs.get("generator") is None:
             kwargs = {**kwargs, "generator": self.generator}
         return func(*args, **kwargs)
 
 
-def torch_draws_from(generators: Generators) -> AbstractContextManager[Any]:
+def torch_draws_from(generators: Generators) -> AbstractContextManager[object]:
     """Makes torch's random functions without a generator draw from these within the block, in this thread."""
     source = plain(generators).torch
     return nullcontext() if source is None or source is torch.default_generator else _GeneratorMode(source)

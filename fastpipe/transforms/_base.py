@@ -6,17 +6,20 @@ import re
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
+from fastpipe.kernels.torchscript import Fill, Floats, Image, Ints
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.albumentations_targets import call_with_image, named_call_of
-from fastpipe.transforms.functional._types import Fill, Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, ImageTransform, Step
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 # A subclass may add or replace these methods and still be drawn by its base: they don't affect images.
 _HARMLESS = frozenset({"__init__", "__repr__", "__str__", "extra_repr"})
@@ -50,7 +53,7 @@ def drawable(transform: object) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _methods_to_keep(cls: Any) -> frozenset[str] | None:
+def _methods_to_keep(cls: type) -> frozenset[str] | None:
     """The methods that an instance may not replace, so that it stays drawable; None if the class isn't drawable."""
     lineage = cls.__mro__
     draws = ("draw" in vars(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
@@ -81,12 +84,12 @@ def draws_from_stream(transform: object) -> bool:
     return str(getattr(draw, "__module__", "")).startswith("fastpipe.")
 
 
-def draw_steps(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+def draw_steps(transform: object, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """``transform.draw(shape, generators)``, with plain generators for a class that isn't fastpipe's."""
-    transform = planned(transform)
-    if isinstance(generators, StreamGenerators) and not draws_from_stream(transform):
+    own = planned(transform)
+    if isinstance(generators, StreamGenerators) and not draws_from_stream(own):
         generators = generators.plain()
-    steps: tuple[Step, ...] = transform.draw(shape, generators)
+    steps: tuple[Step, ...] = own.draw(shape, generators)
     return steps
 
 
@@ -101,7 +104,7 @@ def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Genera
     return tuple(steps)
 
 
-def call(transform: Any, image: Any) -> Any:
+def call(transform: ImageTransform, image: object) -> Any:
     """Calls a transform; one with named arrays, such as albumentations', is called with ``image=``."""
     run = named_call_of(transform)
     return transform(image) if run is None else call_with_image(run, transform, image)
@@ -127,8 +130,7 @@ class RandomOp(Transform):
     """The base of transforms that apply one operation with a probability.
 
     A subclass defines the operation twice: as a function, which TorchScript compiles, and as an `Operation`.
-        torchvision
-    compares some probabilities in float64, as here, and others in float32.
+    torchvision compares some probabilities in float64, as here, and others in float32.
 
     Args:
         p: the probability.
@@ -162,6 +164,9 @@ class RandomOp(Transform):
 class Filled(Transform):
     """The base of transforms that fill pixels outside of the image with ``self.fill``."""
 
+    if TYPE_CHECKING:  # TorchScript would take an annotation for the attribute's type
+        fill: Fill
+
     def _filling(self, img: Image, channels: int) -> Fill | None:
         """The fill as the functionals take it: for tensors one number a channel."""
         fill = self.fill
@@ -170,24 +175,28 @@ class Filled(Transform):
         if isinstance(fill, (int, float)):
             return [float(fill)] * channels
         elif fill is not None:  # noqa: RET505 (TorchScript compiles only the branch of the attribute's type)
-            return [float(f) for f in fill]  # type: ignore[union-attr]
+            return [float(f) for f in fill]
         else:
-            return None  # type: ignore[unreachable]
+            return None
 
     def _fill_as_key(self) -> float | tuple[float, ...] | None:
         """The fill as a hashable value, for caches of operations."""
-        fill: Any = self.fill
-        return tuple(fill) if isinstance(fill, list) else fill
+        return tuple(self.fill) if isinstance(self.fill, Sequence) else self.fill
 
 
-def setup_size(size: Any, error_msg: str) -> Any:
+def is_number(value: object) -> "TypeIs[int | float]":
+    """True for an int, a float, or a number of numpy's."""
+    return isinstance(value, numbers.Number)
+
+
+def setup_size(size: Ints, error_msg: str) -> Sequence[int]:
     """``(height, width)`` from one number, a sequence of one, or a sequence of two (which is returned as it is).
 
     Raises:
         ValueError: a sequence of another length, with ``error_msg``.
     """
-    if isinstance(size, numbers.Number):
-        return int(size), int(size)  # type: ignore[call-overload]
+    if is_number(size):
+        return int(size), int(size)
     if isinstance(size, Sequence) and len(size) == 1:
         return size[0], size[0]
     if len(size) != 2:
@@ -204,30 +213,29 @@ def check_length(x: object, name: str, req_sizes: tuple[int, ...]) -> None:
         raise ValueError(message)
 
 
-def setup_angle(x: Any, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[float]:
+def setup_angle(x: Floats, name: str, req_sizes: tuple[int, ...] = (2,)) -> list[float]:
     """Checks a range of degrees: ``[-x, x]`` for a number ``x``, else the sequence as floats.
 
     Raises:
         TypeError: ``x`` is neither a number nor a sequence.
         ValueError: ``x`` is a negative number, or its length isn't in ``req_sizes``.
     """
-    if isinstance(x, numbers.Number):
-        if x < 0:  # type: ignore[operator]
+    if is_number(x):
+        if x < 0:
             raise ValueError(f"If {name} is a single number, it must be positive.")
-        x = [-x, x]  # type: ignore[operator]
-    else:
-        check_length(x, name, req_sizes)
+        return [float(-x), float(x)]
+    check_length(x, name, req_sizes)
     return [float(d) for d in x]
 
 
-def check_interpolation(interpolation: InterpolationMode) -> Any:
+def check_interpolation(interpolation: InterpolationMode | int) -> InterpolationMode:
     """Converts one of Pillow's integers, or torchvision's mode, to an `InterpolationMode`; returns others unchanged."""
     if isinstance(interpolation, int):
         return interpolation_from_int(interpolation)
     return InterpolationMode.adopt(interpolation)
 
 
-def check_fill(fill: Fill) -> Any:
+def check_fill(fill: Fill) -> float | Sequence[float]:
     """Checks a fill; returns 0 for None, and others unchanged.
 
     Raises:

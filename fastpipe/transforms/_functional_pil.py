@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
-from fastpipe.types import Fill
+from fastpipe.types import Array, Fill
 
 
 def _is_pil_image(img: object) -> TypeGuard[Image.Image]:
@@ -62,7 +62,7 @@ def fill_per_band(fill: Any, channels: int, integer: bool = True) -> Any:
     return tuple(int(x) for x in fill) if isinstance(fill, tuple) else int(fill)
 
 
-def from_array(array: np.ndarray[Any, Any], mode: str) -> Image.Image:
+def from_array(array: Array, mode: str) -> Image.Image:
     """Makes an image of a mode from an array's bytes, whatever mode its dtype suggests; copies them.
 
     ``Image.fromarray`` infers the mode; its argument for the mode is deprecated since Pillow 11.3.
@@ -239,7 +239,7 @@ def rotate(
     angle: float,
     interpolation: int = Image.Resampling.NEAREST,
     expand: bool = False,
-    center: tuple[float, float] | None = None,
+    center: Sequence[float] | None = None,
     fill: Fill = None,
 ) -> Image.Image:
     fillcolor = _fill(fill, img)

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.kernels.torchscript import Fill
 from fastpipe.rng import Stream
 from fastpipe.transforms import functional as F
 from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.functional._types import Fill, Image
 
 # The magnitudes of each operation by name, and whether their sign is random.
 Space = dict[str, tuple[Tensor, bool]]
@@ -19,11 +19,13 @@ Space = dict[str, tuple[Tensor, bool]]
 Listed = tuple[tuple[str, tuple[float, ...] | None, bool], ...]
 
 
-def apply_op(img: Image, op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill | None) -> Image:
-    """Applies one operation of a policy.
+def apply_op(
+    img: Tensor, op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill | None
+) -> Tensor:
+    """Applies one operation of a policy to a tensor.
 
     Args:
-        img: the image.
+        img: the image, a tensor.
         op_name: the operation's name in the AutoAugment paper, or ``"Identity"``.
         magnitude: shear factor, shift in pixels, angle in degrees, bits, threshold, or factor minus 1.
         interpolation: for the operations that warp.

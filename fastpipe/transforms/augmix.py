@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,13 +11,12 @@ from torch import Tensor
 from fastpipe import ops
 from fastpipe.kernels import planes
 from fastpipe.kernels.conversion import planes_to_array
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.kernels.torchscript import Image, is_scripting
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled
-from fastpipe.transforms._operations import apply_op, aug_mix_space, draw_operation, op_calls, space_for
+from fastpipe.transforms._operations import Space, apply_op, aug_mix_space, draw_operation, op_calls, space_for
 from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Fill, Generators, ImageShape, Step
 
 
@@ -37,7 +36,7 @@ class Mixture:
     chains: tuple[tuple[ops.Operation, ...], ...]
     dtype: torch.dtype = torch.float32
 
-    def apply(self, image: object) -> Any:
+    def apply(self, image: Image) -> Image:
         """Mixes the image; as in torchvision, operations run on tensors, which are mixed in the weights' dtype."""
         tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
         batch = tensor[None] if tensor.ndim == 3 else tensor
@@ -61,7 +60,7 @@ class Mixture:
         return " + ".join([f"mixture({self.weights[0]:.3f} × itself", *weighted]) + ")"
 
 
-def _run(chain: tuple[ops.Operation, ...], image: object) -> Any:
+def _run(chain: tuple[ops.Operation, ...], image: Tensor) -> Tensor:
     for call in chain:
         image = call.apply(image)
     return image
@@ -161,7 +160,7 @@ class AugMix(Filled):
         each = self._sample_dirichlet(torch.tensor([self.alpha] * self.mixture_width, device=device).expand(count, -1))
         return torch.cat([both[:, :1], each * both[:, 1:]], 1)
 
-    def _mixture(self, op_meta: Any, weights: Tensor, stream: Any) -> Any:
+    def _mixture(self, op_meta: Space, weights: Tensor, stream: Stream) -> Mixture:
         chains = _draw_chains(op_meta, self.mixture_width, self.chain_depth, self.severity, stream)
         calls = []
         fill = self._fill_as_key()

@@ -1,12 +1,11 @@
 """Policies of many operations, learned or random: AutoAugment, RandAugment, TrivialAugment; and AugMix."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.kernels.torchscript import Image, is_scripting
 from fastpipe.ops.enums import TorchvisionEnum
 from fastpipe.program import run_steps
 from fastpipe.rng import TorchStream, stream_of
@@ -27,7 +26,6 @@ from fastpipe.transforms._operations import (
 )
 from fastpipe.transforms.augmix import AugMix
 from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.functional._types import Image
 from fastpipe.types import Fill, Generators, ImageShape, Step
 
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
@@ -46,7 +44,8 @@ class _Policy(Filled):
 
     def _applied(self, img: Image, chosen: list[tuple[str, float]]) -> Image:
         if not isinstance(img, Tensor):
-            return run_steps(self._steps(chosen), img)
+            changed: Image = run_steps(self._steps(chosen), img)
+            return changed
         fill = self._filling(img, F.get_dimensions(img)[0])
         for op_name, magnitude in chosen:
             img = _apply_op(img, op_name, magnitude, interpolation=self.interpolation, fill=fill)
@@ -109,42 +108,37 @@ class AutoAugment(_Policy):
         """Returns the augmented image."""
         _, height, width = F.get_dimensions(img)
         transform_id, probs, signs = self.get_params(len(self.policies))
-        if not is_scripting():
-            probs, signs = _as_numbers(probs, signs)
+        chances: list[float] = probs.tolist()  # numbers are compared in a tenth of a tensor's time
+        numbers: list[int] = signs.tolist()
         op_meta = self._augmentation_space(10, (height, width))
-        return self._applied(img, _chosen_operations(self.policies[transform_id], op_meta, probs, signs))
+        return self._applied(img, _chosen_operations(self.policies[transform_id], op_meta, chances, numbers))
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         stream = stream_of(generators)
         index = stream.randint(0, len(self.policies))
-        probs: Any = [_Chance(stream.rand()), _Chance(stream.rand())]
-        signs: Any = [stream.randint(0, 2), stream.randint(0, 2)]
+        probs = [stream.rand(), stream.rand()]
+        signs = [stream.randint(0, 2), stream.randint(0, 2)]
         space = self._augmentation_space(10, (shape.height, shape.width))
         return self._steps(_chosen_operations(self.policies[index], space, probs, signs))
 
 
-class _Chance(float):
-    """A number drawn in float32, and compared in float32, as a tensor is."""
-
-    def __le__(self, p: float) -> bool:
-        return float(self) <= float32(p)
-
-
-def _as_numbers(probs: Any, signs: Any) -> tuple[Any, Any]:
-    """Drawn tensors as lists, which are compared in a tenth of the time."""
-    return [_Chance(p) for p in probs.tolist()], signs.tolist()
+def _is_at_most(drawn: float, p: float) -> bool:
+    """``drawn <= p`` for a number drawn in float32, compared in float32, as a tensor is."""
+    if is_scripting():
+        return drawn <= float(torch.tensor(p, dtype=torch.float32).item())
+    return drawn <= float32(p)
 
 
 def _chosen_operations(
     policy: tuple[tuple[str, float, int | None], tuple[str, float, int | None]],
     op_meta: dict[str, tuple[Tensor, bool]],
-    probs: Tensor,
-    signs: Tensor,
+    probs: list[float],
+    signs: list[int],
 ) -> list[tuple[str, float]]:
     """The operations of a sub-policy that the drawn numbers choose, with their magnitudes."""
     chosen: list[tuple[str, float]] = []
     for i, (op_name, p, magnitude_id) in enumerate(policy):
-        if probs[i] <= p:
+        if _is_at_most(probs[i], p):
             magnitudes, signed = op_meta[op_name]
             magnitude = float(magnitudes[magnitude_id].item()) if magnitude_id is not None else 0.0
             if signed and signs[i] == 0:

@@ -1,18 +1,17 @@
 """Colour transforms, which work on each pixel by itself or use the image's statistics."""
 
-import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.kernels.torchscript import FloatList, Image
 from fastpipe.program import run_steps
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import RandomOp, Transform
-from fastpipe.transforms.functional._types import Floats, Image
+from fastpipe.transforms._base import RandomOp, Transform, is_number
 from fastpipe.types import Generators, ImageShape, Step
 
 _INVERT, _AUTOCONTRAST, _EQUALIZE = ops.Invert(), ops.Autocontrast(), ops.Equalize()
@@ -57,12 +56,12 @@ class ColorJitter(Transform):
         center: float = 1,
         bound: tuple[float, float] = (0, float("inf")),
         clip_first_on_zero: bool = True,
-    ) -> object:
+    ) -> tuple[float, float] | None:
         """The bounds as a tuple of floats; None if they change nothing."""
-        if isinstance(value, numbers.Number):
-            if value < 0:  # type: ignore[operator]
+        if is_number(value):
+            if value < 0:
                 raise ValueError(f"If {name} is a single number, it must be non negative.")
-            low, high = center - float(value), center + float(value)  # type: ignore[arg-type]
+            low, high = center - float(value), center + float(value)
             if clip_first_on_zero:
                 low = max(low, 0.0)
         elif isinstance(value, tuple | list) and len(value) == 2:
@@ -75,7 +74,7 @@ class ColorJitter(Transform):
 
     @staticmethod
     def get_params(
-        brightness: Floats | None, contrast: Floats | None, saturation: Floats | None, hue: Floats | None
+        brightness: FloatList | None, contrast: FloatList | None, saturation: FloatList | None, hue: FloatList | None
     ) -> tuple[Tensor, float | None, float | None, float | None, float | None]:
         """The order (a permutation of brightness 0, contrast 1, saturation 2 and hue 3) and the four factors.
 
@@ -97,7 +96,8 @@ class ColorJitter(Transform):
         order: list[int] = fn_idx.tolist()  # ints are compared in a tenth of a tensor's time
         if not isinstance(img, torch.Tensor):
             factors = (brightness_factor, contrast_factor, saturation_factor, hue_factor)
-            return run_steps(_jitter(order, factors), img)
+            changed: Image = run_steps(_jitter(order, factors), img)
+            return changed
         for fn_id in order:
             if fn_id == 0 and brightness_factor is not None:
                 img = F.adjust_brightness(img, brightness_factor)
@@ -113,7 +113,12 @@ class ColorJitter(Transform):
         return draw_jitter(self, stream_of(generators))
 
 
-_JITTERED: Any = (ops.AdjustBrightness, ops.AdjustContrast, ops.AdjustSaturation, ops.AdjustHue)
+_JITTERED: tuple[Callable[[float], ops.Operation], ...] = (
+    ops.AdjustBrightness,
+    ops.AdjustContrast,
+    ops.AdjustSaturation,
+    ops.AdjustHue,
+)
 
 
 def draw_jitter(transform: Any, stream: Stream) -> tuple[Step, ...]:
@@ -133,10 +138,10 @@ def _jitter(order: Sequence[int], factors: Sequence[float | None]) -> tuple[Step
 
 
 def _draw_factors(
-    brightness: Floats | None,
-    contrast: Floats | None,
-    saturation: Floats | None,
-    hue: Floats | None,
+    brightness: FloatList | None,
+    contrast: FloatList | None,
+    saturation: FloatList | None,
+    hue: FloatList | None,
     stream: Stream,
 ) -> tuple[float | None, float | None, float | None, float | None]:
     b = None if brightness is None else stream.uniform(brightness[0], brightness[1])

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
+from fastpipe.kernels.torchscript import Image
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms._base import ReprMixin, call, draw_all, draw_steps, drawable
 from fastpipe.transforms.compose_plan import ComposePlanSlot
-from fastpipe.transforms.functional._types import Image
-from fastpipe.types import Generators, ImageShape, PythonRandom, Step
+from fastpipe.types import Generators, ImageShape, ImageTransform, PythonRandom, Step
 
 # With TorchScript's default for a missing annotation, an attempt to script a Compose ends with torchvision's error (a
 # Tensor can't be called), not with an obscure one about annotations.
 if TYPE_CHECKING:
-    _Transforms: TypeAlias = Sequence[Callable[[Any], Any]]
+    _Transforms: TypeAlias = Sequence[ImageTransform]
 else:
     _Transforms = torch.Tensor
 
@@ -25,7 +25,7 @@ class _OfTransforms:
     """The base of transforms that contain ``self.transforms``."""
 
     if TYPE_CHECKING:  # TorchScript would take an annotation for a member's type
-        transforms: Any
+        transforms: Sequence[ImageTransform]  # or a torch.nn.ModuleList
     _repr_format = ""
 
     def _can_draw(self) -> bool:
@@ -52,7 +52,7 @@ class Compose(ComposePlanSlot, _OfTransforms):
     def __init__(self, transforms: _Transforms) -> None:
         self.transforms = transforms
 
-    def __call__(self, img: Image) -> Image:
+    def __call__(self, img: object) -> Any:
         planned = self._call_for(img)
         if planned is not None:
             return planned(img)
@@ -86,7 +86,7 @@ class Lambda(ReprMixin):
         TypeError: ``lambd`` isn't callable.
     """
 
-    def __init__(self, lambd: Callable[[Any], object]) -> None:
+    def __init__(self, lambd: ImageTransform) -> None:
         if not callable(lambd):
             raise TypeError(f"Argument lambd should be callable, got {type(lambd).__name__!r}")
         self.lambd = lambd
@@ -105,7 +105,7 @@ class RandomTransforms(_OfTransforms):
         TypeError: ``transforms`` isn't a sequence.
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., object]]) -> None:
+    def __init__(self, transforms: Sequence[ImageTransform]) -> None:
         if not isinstance(transforms, Sequence):
             raise TypeError("Argument transforms should be a sequence")
         self.transforms = transforms
@@ -124,7 +124,7 @@ class RandomApply(_OfTransforms, torch.nn.Module):
 
     _repr_format = "p={0.p}"
 
-    def __init__(self, transforms: object, p: float = 0.5) -> None:
+    def __init__(self, transforms: Any, p: float = 0.5) -> None:
         super().__init__()
         self.transforms = transforms
         self.p = p
@@ -171,7 +171,7 @@ class RandomChoice(RandomTransforms):
 
     _draws_from_python = True
 
-    def __init__(self, transforms: Sequence[Callable[..., object]], p: object = None) -> None:
+    def __init__(self, transforms: Sequence[ImageTransform], p: Sequence[float] | None = None) -> None:
         super().__init__(transforms)
         if p is not None and not isinstance(p, Sequence):
             raise TypeError("Argument p should be a sequence")
@@ -193,5 +193,7 @@ def _draw_order(count: int, generator: PythonRandom) -> list[int]:
     return order
 
 
-def _draw_member(transforms: Sequence[Any], weights: Sequence[float] | None, generator: PythonRandom) -> Any:
+def _draw_member(
+    transforms: Sequence[ImageTransform], weights: Sequence[float] | None, generator: PythonRandom
+) -> ImageTransform:
     return generator.choices(transforms, weights=weights)[0]

@@ -9,7 +9,7 @@ was a bug in fastpipe, and its error is raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -29,9 +29,9 @@ from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
-MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, LoadedImage], Any]"
+MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, LoadedImage], object]"
 """Makes the result of steps that were drawn for an image of a given shape."""
 
 
@@ -60,7 +60,7 @@ class ComposePlan:
         for one in within:
             own = getattr(one, "__dict__", {})
             watched += [own, *(own[name] for name in ("_forward_hooks", "_forward_pre_hooks") if name in own)]
-        self._dicts: list[Any] = watched
+        self._dicts: Sequence[Sized] = watched
         self._lengths = list(map(len, watched))
 
     def holds(self, transforms: Iterable[object]) -> bool:
@@ -127,7 +127,7 @@ def _takes_arrays(transform: object) -> bool:
     return planned(transform) is transform or type(transform).__name__ == "ToTensor"
 
 
-def pipelines_of(members: Sequence[Any], *, v2_alone: bool = False) -> Iterator[Pipeline]:
+def pipelines_of(members: Sequence[ImageTransform], *, v2_alone: bool = False) -> Iterator[Pipeline]:
     """Splits transforms into parts, drawn together or called; see `drawn_from` for ``v2_alone``."""
     start = 0
     while start < len(members):

@@ -3,15 +3,15 @@
 import contextlib
 import copy
 from collections.abc import Sequence
-from typing import Any
 
+import PIL.Image
 import torch
 from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import ReprMixin, Transform
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Array, Generators, ImageShape, Step
 
 
 class ToTensor(ReprMixin):
@@ -27,7 +27,7 @@ class ToTensor(ReprMixin):
     def __init__(self) -> None:
         pass
 
-    def __call__(self, pic: object) -> Tensor:
+    def __call__(self, pic: "PIL.Image.Image | Array") -> Tensor:
         return F.to_tensor(pic)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -43,7 +43,7 @@ class PILToTensor(ReprMixin):
     def __init__(self) -> None:
         pass
 
-    def __call__(self, pic: object) -> Tensor:
+    def __call__(self, pic: "PIL.Image.Image | Array") -> Tensor:
         return F.pil_to_tensor(pic)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
@@ -84,10 +84,10 @@ class ToPILImage:
             fits the dtype.
     """
 
-    def __init__(self, mode: Any = None) -> None:
+    def __init__(self, mode: str | None = None) -> None:
         self.mode = mode
 
-    def __call__(self, pic: object) -> Any:
+    def __call__(self, pic: "Tensor | Array") -> PIL.Image.Image:
         return F.to_pil_image(pic, self.mode)
 
     def __repr__(self) -> str:

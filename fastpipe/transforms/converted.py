@@ -26,11 +26,11 @@ class Converted:
         """Returns the original's result, made by fastpipe's program."""
         return self._program(*inputs)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         return converted, (self._kind, self._program, self._is_program)
 
 
-def converted(kind: type, program: Any, is_program: bool) -> Any:
+def converted(kind: type, program: Any, is_program: bool) -> Converted:
     """Makes an object of both ``kind`` and `Converted` that calls a program; see `Converted` for the arguments.
 
     It shares the original's ``__dict__``, so a change of one changes the other.
@@ -44,11 +44,12 @@ def converted(kind: type, program: Any, is_program: bool) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _class_of(kind: type) -> Any:
+def _class_of(kind: type) -> type[Converted]:
     names = {"__slots__": (), "__doc__": kind.__doc__, "__module__": __name__}
-    return type(kind)(kind.__name__, (Converted, kind), names)
+    made: type[Converted] = type(kind)(kind.__name__, (Converted, kind), names)
+    return made
 
 
-def seen_through(transform: object) -> Any:
+def seen_through(transform: object) -> object:
     """The program of a converted transform; any other object unchanged."""
     return transform._program if isinstance(transform, Converted) else transform

@@ -1,17 +1,17 @@
 """Random erasing, on tensors."""
 
 import numbers
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.kernels.torchscript import FloatList, FloatPair
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Transform, check_scale_and_ratio
-from fastpipe.transforms.functional._types import Floats
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -38,9 +38,9 @@ class RandomErasing(Transform):
     def __init__(
         self,
         p: float = 0.5,
-        scale: Any = (0.02, 0.33),
-        ratio: Any = (0.3, 3.3),
-        value: Any = 0,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: float | str | Sequence[float] = 0,
         inplace: bool = False,
     ) -> None:
         super().__init__()
@@ -56,12 +56,12 @@ class RandomErasing(Transform):
         self.p = p
         self.scale = scale
         self.ratio = ratio
-        self.value = value
+        self.value: float | str | Sequence[float] = value
         self.inplace = inplace
 
     @staticmethod
     def get_params(
-        img: Tensor, scale: tuple[float, float], ratio: tuple[float, float], value: list[float] | None = None
+        img: Tensor, scale: FloatPair, ratio: FloatPair, value: list[float] | None = None
     ) -> tuple[int, int, int, int, Tensor]:
         """Top, left, height and width of a random rectangle, and the values to write there.
 
@@ -85,7 +85,7 @@ class RandomErasing(Transform):
         elif isinstance(self.value, str):
             value = None
         else:
-            value = [float(v) for v in self.value]  # type: ignore[union-attr]
+            value = [float(v) for v in self.value]
         if value is not None and len(value) not in (1, channels):
             raise ValueError(
                 f"If value is a sequence, it should have either a single value or {channels} (number of input channels)"
@@ -117,8 +117,8 @@ def _draw_rectangle(
     channels: int,
     height: int,
     width: int,
-    scale: Floats,
-    logarithms: Floats,
+    scale: FloatList,
+    logarithms: FloatList,
     value: list[float] | None,
     stream: Stream,
 ) -> tuple[int, int, int, int, Tensor | None]:

@@ -1,15 +1,13 @@
 """Gaussian blur and sharpness transforms."""
 
-import numbers
 from collections.abc import Sequence
-from typing import Any
 
 from fastpipe import ops
+from fastpipe.kernels.torchscript import Image
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms import functional as F
-from fastpipe.transforms._base import RandomOp, Transform, setup_size
-from fastpipe.transforms.functional._types import Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.transforms._base import RandomOp, Transform, is_number, setup_size
+from fastpipe.types import Floats, Generators, ImageShape, Ints, Step
 
 
 class GaussianBlur(Transform):
@@ -25,14 +23,14 @@ class GaussianBlur(Transform):
 
     _repr_format = "kernel_size={0.kernel_size}, sigma={0.sigma}"
 
-    def __init__(self, kernel_size: Any, sigma: Any = (0.1, 2.0)) -> None:
+    def __init__(self, kernel_size: Ints, sigma: Floats = (0.1, 2.0)) -> None:
         super().__init__()
         self.kernel_size = setup_size(kernel_size, "Kernel size should be a tuple/list of two integers")
         for ks in self.kernel_size:
             if ks <= 0 or ks % 2 == 0:
                 raise ValueError("Kernel size value should be an odd and positive number.")
-        if isinstance(sigma, numbers.Number):
-            if sigma <= 0:  # type: ignore[operator]
+        if is_number(sigma):
+            if sigma <= 0:
                 raise ValueError("If sigma is a single number, it must be positive.")
             sigma = (sigma, sigma)
         elif isinstance(sigma, Sequence) and len(sigma) == 2:

@@ -2,19 +2,18 @@
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from fastpipe import ops
+from fastpipe.kernels.torchscript import FloatList, Image
 from fastpipe.program import run_steps
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, check_scale_and_ratio, setup_size
 from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.functional._types import Floats, Image
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, Ints, Step
 
 _TWO_SIZES = "Please provide only two dimensions (h, w) for size."
 _HFLIP: ops.Operation = ops.interned_once(ops.HFlip)
@@ -44,7 +43,7 @@ class Resize(Transform):
 
     def __init__(
         self,
-        size: Any,
+        size: Ints,
         interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         max_size: int | None = None,
         antialias: bool | None = True,
@@ -72,7 +71,7 @@ class _OfSize(Transform):
 
     _repr_format = "size={0.size}"
 
-    def __init__(self, size: Any) -> None:
+    def __init__(self, size: Ints) -> None:
         super().__init__()
         self.size = setup_size(size, error_msg=_TWO_SIZES)
 
@@ -108,7 +107,7 @@ class Pad(Transform):
 
     _repr_format = "padding={0.padding}, fill={0.fill}, padding_mode={0.padding_mode}"
 
-    def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
+    def __init__(self, padding: Ints, fill: float | Sequence[float] = 0, padding_mode: str = "constant") -> None:
         super().__init__()
         if not isinstance(padding, numbers.Number | tuple | list):
             raise TypeError("Got inappropriate padding arg")
@@ -120,8 +119,8 @@ class Pad(Transform):
             raise ValueError(
                 f"Padding must be an int or a 1, 2, or 4 element tuple, not a {len(padding)} element tuple"
             )
-        self.padding: Any = padding
-        self.fill: Any = fill
+        self.padding = padding
+        self.fill = fill
         self.padding_mode = padding_mode
 
     def forward(self, img: Image) -> Image:
@@ -162,14 +161,15 @@ class RandomCrop(Transform):
 
     def __init__(
         self,
-        size: Any,
-        padding: Any = None,
+        size: Ints,
+        padding: Ints | None = None,
         pad_if_needed: bool = False,
-        fill: Any = 0,
+        fill: float | Sequence[float] = 0,
         padding_mode: str = "constant",
     ) -> None:
         super().__init__()
-        self.size = tuple(setup_size(size, error_msg=_TWO_SIZES))
+        height, width = setup_size(size, error_msg=_TWO_SIZES)
+        self.size = height, width
         self.padding = padding
         self.pad_if_needed = pad_if_needed
         self.fill = fill
@@ -208,10 +208,11 @@ class RandomCrop(Transform):
         return tuple(steps)
 
 
-def _cropped(crop: RandomCrop, img: object) -> object:
+def _cropped(crop: RandomCrop, img: Image) -> Image:
     """Pads and crops an array or a PIL image in one step."""
     channels, height, width = F.get_dimensions(img)
-    return run_steps(crop.draw(ImageShape(height, width, channels), Generators()), img)
+    cropped: Image = run_steps(crop.draw(ImageShape(height, width, channels), Generators()), img)
+    return cropped
 
 
 def _draw_crop(height: int, width: int, output_size: tuple[int, int], stream: Stream) -> tuple[int, int, int, int]:
@@ -281,9 +282,9 @@ class RandomResizedCrop(Transform):
 
     def __init__(
         self,
-        size: Any,
-        scale: Any = (0.08, 1.0),
-        ratio: Any = (3.0 / 4.0, 4.0 / 3.0),
+        size: Ints,
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
         interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         antialias: bool | None = True,
     ) -> None:
@@ -296,7 +297,7 @@ class RandomResizedCrop(Transform):
         self.ratio = ratio
 
     @staticmethod
-    def get_params(img: Image, scale: Floats, ratio: Floats) -> tuple[int, int, int, int]:
+    def get_params(img: Image, scale: FloatList, ratio: FloatList) -> tuple[int, int, int, int]:
         """``(top, left, height, width)`` of a random crop.
 
         Args:
@@ -330,8 +331,8 @@ class RandomResizedCrop(Transform):
 def _draw_resized_crop(
     height: int,
     width: int,
-    scale: Floats,
-    ratio: Floats,
+    scale: FloatList,
+    ratio: FloatList,
     logarithms: list[float],
     stream: Stream,
 ) -> tuple[int, int, int, int]:
@@ -386,7 +387,7 @@ class TenCrop(_OfSize):
 
     _repr_format = "size={0.size}, vertical_flip={0.vertical_flip}"
 
-    def __init__(self, size: Any, vertical_flip: bool = False) -> None:
+    def __init__(self, size: Ints, vertical_flip: bool = False) -> None:
         super().__init__(size)
         self.vertical_flip = vertical_flip
 

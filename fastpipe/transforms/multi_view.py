@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastpipe.pillow.lazy_image import source_of
 from fastpipe.program.program import Views
 from fastpipe.transforms._base import draw_steps, drawable
 from fastpipe.transforms.compose import Compose
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
 
 class MultiView:
@@ -33,7 +33,7 @@ class MultiView:
 
     def __init__(
         self,
-        transform: Callable[[Any], object] | Sequence[Callable[[Any], object]],
+        transform: ImageTransform | Sequence[ImageTransform],
         n: int | Sequence[int] | None = None,
     ) -> None:
         several = isinstance(transform, Sequence)
@@ -49,7 +49,7 @@ class MultiView:
         self.transform = transform
         self.n = self.counts if several else self.counts[0]
 
-    def _each(self) -> Iterator[Callable[[Any], object]]:
+    def _each(self) -> Iterator[ImageTransform]:
         for transform, count in zip(self.transforms, self.counts, strict=True):
             yield from [transform] * count
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from operator import is_
@@ -14,7 +14,7 @@ from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import drawable, draws_from_stream
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.converted import seen_through
-from fastpipe.types import Generators, ImageShape, Recipe, Step
+from fastpipe.types import Generators, ImageShape, ImageTransform, Recipe, Step
 
 _Draw: TypeAlias = Callable[..., tuple[Step, ...]]
 FixedSteps: TypeAlias = tuple[tuple[Step, ...] | None, ...]
@@ -30,8 +30,8 @@ class Pipeline:
         draws_from_python: whether a draw may use Python's generator or numpy's.
     """
 
-    drawn: tuple[Callable[..., object], ...]
-    unplanned: tuple[Callable[..., object], ...]
+    drawn: tuple[ImageTransform, ...]
+    unplanned: tuple[ImageTransform, ...]
     draws_from_python: bool = field(init=False, repr=False, compare=False)
     # All members: `drawn`, then `unplanned`.
     _members: tuple[object, ...] = field(init=False, repr=False, compare=False)
@@ -54,8 +54,8 @@ class Pipeline:
     def is_of(self, transform: object) -> bool:
         """True if this was compiled from the transform, and neither it nor its `Compose`'s list has changed."""
         known = self._members
-        members = members_of(transform)
-        members = (transform,) if members is None else members
+        inner = members_of(transform)
+        members: Sequence[object] = (transform,) if inner is None else inner
         if len(members) == len(known) and all(map(is_, members, known)):
             return True
         flat = tuple(flatten(transform))  # there may be a nested Compose
@@ -135,7 +135,7 @@ def _is_compose(transform: object) -> bool:
     return bool(vars(type(transform)).get("_is_compose"))
 
 
-def members_of(transform: Any) -> Sequence[Any] | None:
+def members_of(transform: Any) -> Sequence[ImageTransform] | None:
     """The members of a `Compose`, of v1, v2 or torchvision; None for other transforms and for subclasses."""
     if not _is_compose(transform):
         transform = seen_through(transform)
@@ -144,11 +144,11 @@ def members_of(transform: Any) -> Sequence[Any] | None:
     own = vars(transform)
     if own.get("_forward_hooks") or own.get("_forward_pre_hooks") or "forward" in own:
         return None
-    members: Sequence[object] = transform.transforms
+    members: Sequence[ImageTransform] = transform.transforms
     return members
 
 
-def flatten(transform: object) -> Iterable[Any]:
+def flatten(transform: Any) -> Iterator[ImageTransform]:
     """The transforms of a nested `Compose`, in the order in which they run; or the transform itself."""
     if transform is None:
         return

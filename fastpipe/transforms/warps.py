@@ -1,18 +1,17 @@
 """Rotations, affine and perspective warps, and elastic deformations."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.kernels.torchscript import FloatList, Image, IntList
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled, Transform, check_fill, check_interpolation, check_length, setup_angle
 from fastpipe.transforms.functional import InterpolationMode
-from fastpipe.transforms.functional._types import Floats, Image, Ints
-from fastpipe.types import Fill, Generators, ImageShape, Step
+from fastpipe.types import Fill, Floats, Generators, ImageShape, Step
 
 
 class RandomRotation(Filled):
@@ -33,7 +32,7 @@ class RandomRotation(Filled):
 
     def __init__(
         self,
-        degrees: object,
+        degrees: Floats,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
         expand: bool = False,
         center: Sequence[int] | None = None,
@@ -49,7 +48,7 @@ class RandomRotation(Filled):
         self.fill = check_fill(fill)
 
     @staticmethod
-    def get_params(degrees: Floats) -> float:
+    def get_params(degrees: FloatList) -> float:
         """Draws an angle.
 
         Args:
@@ -98,9 +97,9 @@ class RandomAffine(Filled):
 
     def __init__(
         self,
-        degrees: Any,
+        degrees: Floats,
         translate: Sequence[float] | None = None,
-        scale: Any = None,
+        scale: Sequence[float] | None = None,
         shear: float | Sequence[float] | None = None,
         interpolation: InterpolationMode = InterpolationMode.NEAREST,
         fill: Fill = 0,
@@ -127,11 +126,11 @@ class RandomAffine(Filled):
 
     @staticmethod
     def get_params(
-        degrees: Floats,
-        translate: Floats | None,
-        scale_ranges: Floats | None,
-        shears: Floats | None,
-        img_size: Ints,
+        degrees: FloatList,
+        translate: FloatList | None,
+        scale_ranges: FloatList | None,
+        shears: FloatList | None,
+        img_size: IntList,
     ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
         """Draws angle in degrees, ``(x, y)`` shift in pixels, factor, and ``(x, y)`` shear in degrees.
 
@@ -169,11 +168,11 @@ class RandomAffine(Filled):
 
 
 def _draw_affine(
-    degrees: Floats,
-    translate: Floats | None,
-    scale_ranges: Floats | None,
-    shears: Floats | None,
-    img_size: Ints,
+    degrees: FloatList,
+    translate: FloatList | None,
+    scale_ranges: FloatList | None,
+    shears: FloatList | None,
+    img_size: IntList,
     stream: Stream,
 ) -> tuple[float, tuple[int, int], float, tuple[float, float]]:
     angle = stream.uniform(float(degrees[0]), float(degrees[1]))
@@ -284,8 +283,8 @@ class ElasticTransform(Transform):
 
     def __init__(
         self,
-        alpha: object = 50.0,
-        sigma: object = 5.0,
+        alpha: Floats = 50.0,
+        sigma: Floats = 5.0,
         interpolation: InterpolationMode = InterpolationMode.BILINEAR,
         fill: Fill = 0,
     ) -> None:
@@ -302,7 +301,7 @@ class ElasticTransform(Transform):
         self.fill = fill
 
     @staticmethod
-    def get_params(alpha: Floats, sigma: Floats, size: Ints) -> Tensor:
+    def get_params(alpha: FloatList, sigma: FloatList, size: IntList) -> Tensor:
         """Draws the displacement field ``(1, H, W, 2)``, x then y, in halves of the image's width and height.
 
         Args:
@@ -325,7 +324,7 @@ class ElasticTransform(Transform):
         return (ops.ElasticTransform(displacement, self.interpolation, self.fill),)
 
 
-def _setup_pair(value: object, name: str) -> object:
+def _setup_pair(value: Floats, name: str) -> Sequence[float]:
     if isinstance(value, float):
         return [value, value]
     if not isinstance(value, Sequence):
@@ -338,7 +337,9 @@ def _setup_pair(value: object, name: str) -> object:
     return value
 
 
-def _draw_displacement(alpha: Floats, sigma: Floats, size: Ints, generator: torch.Generator | None = None) -> Tensor:
+def _draw_displacement(
+    alpha: FloatList, sigma: FloatList, size: IntList, generator: torch.Generator | None = None
+) -> Tensor:
     # x is scaled by the width (size[1]), y by the height (size[0]).
     dx = _draw_smooth_noise(sigma[0], sigma, size, generator) * alpha[0] / size[1]
     dy = _draw_smooth_noise(sigma[1], sigma, size, generator) * alpha[1] / size[0]
@@ -346,7 +347,7 @@ def _draw_displacement(alpha: Floats, sigma: Floats, size: Ints, generator: torc
 
 
 def _draw_smooth_noise(
-    kernel_sigma: float, sigma: Floats, size: Ints, generator: torch.Generator | None = None
+    kernel_sigma: float, sigma: FloatList, size: IntList, generator: torch.Generator | None = None
 ) -> Tensor:
     """Noise ``(1, 1, H, W)``; the kernel's size follows from one sigma, its shape (as in torchvision) from both."""
     noise = torch.rand([1, 1, size[0], size[1]], generator=generator) * 2 - 1

@@ -3,15 +3,22 @@
 
 from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
-import numpy as np
 import PIL.Image
 import torch
+from torchvision import tv_tensors
+from torchvision.transforms import AutoAugmentPolicy as _TorchvisionPolicy
+from torchvision.transforms import InterpolationMode as _TorchvisionMode
 
 from fastpipe.ops.interpolation import InterpolationMode as InterpolationMode
+from fastpipe.transforms.autoaugment import AutoAugmentPolicy as AutoAugmentPolicy
+from fastpipe.types import Array, Image
 
-_Image = TypeVar("_Image", bound=torch.Tensor | PIL.Image.Image | np.ndarray[Any, Any])
+_Image = TypeVar("_Image", bound=Image)
+_Interpolation: TypeAlias = InterpolationMode | _TorchvisionMode | int
+_Policy: TypeAlias = AutoAugmentPolicy | _TorchvisionPolicy
+_Function: TypeAlias = Callable[..., Any]
 
 def adjust_brightness(img: _Image, brightness_factor: float) -> _Image: ...
 def adjust_contrast(img: _Image, contrast_factor: float) -> _Image: ...
@@ -25,7 +32,7 @@ def affine(
     translate: int | Sequence[int],
     scale: float,
     shear: float | Sequence[float],
-    interpolation: InterpolationMode | Any = ...,
+    interpolation: _Interpolation = ...,
     fill: float | Sequence[float] | None = ...,
     center: int | Sequence[int] | None = ...,
 ) -> _Image: ...
@@ -36,7 +43,7 @@ def crop(img: _Image, top: int, left: int, height: int, width: int) -> _Image: .
 def elastic_transform(
     img: _Image,
     displacement: torch.Tensor,
-    interpolation: InterpolationMode | Any = ...,
+    interpolation: _Interpolation = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def equalize(img: _Image) -> _Image: ...
@@ -45,9 +52,9 @@ def five_crop(img: _Image, size: int | Sequence[int]) -> tuple[_Image, _Image, _
 def gaussian_blur(
     img: _Image, kernel_size: int | Sequence[int], sigma: float | Sequence[float] | None = ...
 ) -> _Image: ...
-def get_dimensions(img: Any) -> list[int]: ...
-def get_image_num_channels(img: Any) -> int: ...
-def get_image_size(img: Any) -> list[int]: ...
+def get_dimensions(img: Image) -> list[int]: ...
+def get_image_num_channels(img: Image) -> int: ...
+def get_image_size(img: Image) -> list[int]: ...
 def hflip(img: _Image) -> _Image: ...
 def invert(img: _Image) -> _Image: ...
 def normalize(
@@ -60,18 +67,18 @@ def perspective(
     img: _Image,
     startpoints: list[list[int]],
     endpoints: list[list[int]],
-    interpolation: InterpolationMode | Any = ...,
+    interpolation: _Interpolation = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 
 pil_modes_mapping: Any
 
-def pil_to_tensor(pic: Any) -> torch.Tensor: ...
+def pil_to_tensor(pic: PIL.Image.Image | Array) -> torch.Tensor: ...
 def posterize(img: _Image, bits: int) -> _Image: ...
 def resize(
     img: _Image,
     size: int | Sequence[int],
-    interpolation: InterpolationMode | Any = ...,
+    interpolation: _Interpolation = ...,
     max_size: int | None = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
@@ -82,14 +89,14 @@ def resized_crop(
     height: int,
     width: int,
     size: int | Sequence[int],
-    interpolation: InterpolationMode | Any = ...,
+    interpolation: _Interpolation = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
 def rgb_to_grayscale(img: _Image, num_output_channels: int = ...) -> _Image: ...
 def rotate(
     img: _Image,
     angle: float,
-    interpolation: InterpolationMode | Any = ...,
+    interpolation: _Interpolation = ...,
     expand: bool = ...,
     center: int | Sequence[int] | None = ...,
     fill: float | Sequence[float] | None = ...,
@@ -98,12 +105,18 @@ def solarize(img: _Image, threshold: float) -> _Image: ...
 def ten_crop(
     img: _Image, size: int | Sequence[int], vertical_flip: bool = ...
 ) -> tuple[_Image, _Image, _Image, _Image, _Image, _Image, _Image, _Image, _Image, _Image]: ...
-def to_grayscale(img: Any, num_output_channels: Any = ...) -> Any: ...
-def to_pil_image(pic: Any, mode: Any = ...) -> Any: ...
-def to_tensor(pic: Any) -> torch.Tensor: ...
+def to_grayscale(img: _Image, num_output_channels: int = ...) -> _Image: ...
+def to_pil_image(pic: torch.Tensor | Array, mode: str | None = ...) -> PIL.Image.Image: ...
+def to_tensor(pic: PIL.Image.Image | Array) -> torch.Tensor: ...
 def vflip(img: _Image) -> _Image: ...
-
-_get_inverse_affine_matrix: Any
-_get_perspective_coeffs: Any
-_interpolation_modes_from_int: Any
-_is_pil_image: Any
+def _get_inverse_affine_matrix(
+    center: float | Sequence[float],
+    angle: float,
+    translate: float | Sequence[float],
+    scale: float,
+    shear: float | Sequence[float],
+    inverted: bool = ...,
+) -> list[float]: ...
+def _get_perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]: ...
+def _interpolation_modes_from_int(value: int) -> _Interpolation: ...
+def _is_pil_image(img: object) -> Any: ...

@@ -12,19 +12,18 @@ goes through a tensor, as in torchvision.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL.Image import Image
 from torch import Tensor
 
 from fastpipe.kernels import geometry, warp
-from fastpipe.kernels.arrays import channels
+from fastpipe.kernels.arrays import UInt8Array, channels
 from fastpipe.kernels.color import apply_table
 from fastpipe.kernels.conversion import array_to_tensor, planes_to_array
 from fastpipe.ops import (
@@ -50,9 +49,12 @@ from fastpipe.ops.matrices import inverse_affine_matrix
 from fastpipe.program import run_operation, shape_of
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional.conversion import pil_to_tensor, to_pil_image
-from fastpipe.types import Box
+from fastpipe.types import Array, Box, Fill, Ints
 
-Pixels: TypeAlias = "Image | NDArray[Any]"
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+Pixels: TypeAlias = "Image | Array"
 """An image of the same type as the input."""
 ANY = (1, 2, 3, 4)
 _GRAY_OR_RGB = (1, 3)
@@ -77,7 +79,7 @@ def changed(operation: Operation, img: object, *arguments: object) -> Pixels:
 # -- arrays
 
 
-def check_array(img: NDArray[Any], permitted: tuple[int, ...] = ANY) -> None:
+def check_array(img: Array, permitted: tuple[int, ...] = ANY) -> None:
     """Checks an image: ``(H, W)`` or ``(H, W, C)`` with up to four channels, uint8, float32 or float64.
 
     Raises:
@@ -99,15 +101,19 @@ def check_array(img: NDArray[Any], permitted: tuple[int, ...] = ANY) -> None:
         )
 
 
+def _is_uint8(img: Array) -> TypeIs[UInt8Array]:
+    return img.dtype == _UINT8
+
+
 def _changed_array(
     operation: Operation,
-    img: NDArray[Any],
+    img: Array,
     permitted: tuple[int, ...] = ANY,
-    kernel: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None,
-) -> NDArray[Any]:
+    kernel: Callable[[UInt8Array], UInt8Array] | None = None,
+) -> Array:
     """Applies an operation to an array: by a kernel, the operation's table, the core, Pillow or a tensor."""
     check_array(img, permitted)
-    if img.dtype != _UINT8:
+    if not _is_uint8(img):
         return _through_tensor(operation, img)
     if kernel is not None:
         return kernel(img)
@@ -123,7 +129,7 @@ def _changed_array(
     return on_array(operation, img)
 
 
-def _through_tensor(operation: Operation, img: NDArray[Any]) -> NDArray[Any]:
+def _through_tensor(operation: Operation, img: Array) -> Array:
     """The tensor backend's result for a float array ``(H, W)`` or ``(H, W, C)`` of values in [0, 1].
 
     Copies no pixels of a contiguous array, and none of the result. Another layout is copied, because torch supports no
@@ -133,7 +139,7 @@ def _through_tensor(operation: Operation, img: NDArray[Any]) -> NDArray[Any]:
         img = img.copy()
     gray = img.ndim == 2
     tensor = torch.from_numpy(img[:, :, None] if gray else img).permute(2, 0, 1)
-    result: NDArray[Any] = operation.apply(tensor).permute(1, 2, 0).numpy()
+    result: Array = operation.apply(tensor).permute(1, 2, 0).numpy()
     return result[:, :, 0] if gray and result.shape[2] == 1 else result
 
 
@@ -196,7 +202,7 @@ def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMod
         check_array(img)
         if height <= 0 or width <= 0:
             raise ValueError("height and width must be > 0")
-        if img.dtype != _UINT8:
+        if not _is_uint8(img):
             return _through_tensor(Resize([height, width], interpolation, None, bool(antialias)), img)
         return img if img.shape[:2] == (height, width) else on_array(resize_to([height, width], interpolation), img)
     if antialias is False:
@@ -208,25 +214,25 @@ def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMod
 
 
 def resized_crop(
-    img: Pixels, top: int, left: int, height: int, width: int, size: Any, interpolation: InterpolationMode
-) -> Any:
+    img: Pixels, top: int, left: int, height: int, width: int, size: Ints, interpolation: InterpolationMode
+) -> Image | None:
     """`geometry.resized_crop` of a PIL image without an intermediate crop; None if that is needed."""
     return run_operation(resize_to(size, interpolation), img, Box(top, left, height, width))
 
 
-def pad(img: Pixels, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> Pixels:
+def pad(img: Pixels, padding: Ints, fill: Fill = 0, padding_mode: str = "constant") -> Pixels:
     if not isinstance(img, np.ndarray):
         made = None if padding_mode == "constant" else run_operation(Pad(padding, fill, padding_mode), img)
         return _pil.pad(img, padding, fill, padding_mode) if made is None else made
     check_array(img)
     padding = _pil.check_pad_arguments(padding, fill, padding_mode)
-    if img.dtype != _UINT8:
+    if not _is_uint8(img):
         return _through_tensor(Pad(padding, fill, padding_mode), img)
     left, top, right, bottom = (int(p) for p in (padding * 2 if len(padding) == 2 else padding))
-    color: Any = None
+    color = None
     if padding_mode == "constant":  # as Pillow: integers, clipped to the range of a pixel
-        color = _pil.fill_per_band(fill, channels(img))
-        color = [min(max(x, 0), 255) for x in (color if isinstance(color, tuple) else (color,))]
+        bands = _pil.fill_per_band(fill, channels(img))
+        color = [min(max(x, 0), 255) for x in (bands if isinstance(bands, tuple) else (bands,))]
     return geometry.pad(img, left, top, right, bottom, color, padding_mode)
 
 
@@ -238,7 +244,9 @@ def _is_small(img: Pixels, interpolation: InterpolationMode) -> bool:
     return width * height < least_pixels_of_warp(interpolation, 1 if img.mode == "L" else 3)
 
 
-def rotate(img: Pixels, angle: float, interpolation: InterpolationMode, expand: bool, center: Any, fill: Any) -> Pixels:
+def rotate(
+    img: Pixels, angle: float, interpolation: InterpolationMode, expand: bool, center: Sequence[int] | None, fill: Fill
+) -> Pixels:
     if isinstance(img, np.ndarray):
         check_array(img)
         turns = _quarter_turns(img.shape[0], img.shape[1], angle, expand, center)
@@ -252,7 +260,7 @@ def rotate(img: Pixels, angle: float, interpolation: InterpolationMode, expand: 
     return changed(Rotate(angle, interpolation, expand, center, fill), img, *arguments)
 
 
-def _quarter_turns(height: int, width: int, angle: float, expand: bool, center: Any) -> int | None:
+def _quarter_turns(height: int, width: int, angle: float, expand: bool, center: Sequence[int] | None) -> int | None:
     """The number of quarter turns of a rotation that only moves pixels, which Pillow and OpenCV do fast; else None."""
     return None if angle % 90 else warp.rotation(height, width, angle, expand, center)[0]
 
@@ -260,12 +268,12 @@ def _quarter_turns(height: int, width: int, angle: float, expand: bool, center: 
 def affine(
     img: Pixels,
     angle: float,
-    translate: list[float],
+    translate: Sequence[float],
     scale: float,
-    shear: list[float],
+    shear: Sequence[float],
     interpolation: InterpolationMode,
-    fill: Any,
-    center: Any,
+    fill: Fill,
+    center: Sequence[int] | None,
 ) -> Pixels:
     arguments = angle, translate, scale, shear, interpolation, fill, center
     if isinstance(img, np.ndarray):
@@ -287,7 +295,7 @@ def perspective(
     endpoints: list[list[int]],
     coefficients: list[float],
     interpolation: InterpolationMode,
-    fill: Any,
+    fill: Fill,
 ) -> Pixels:
     """Warps an image in perspective; ``coefficients`` are those of the points."""
     if isinstance(img, np.ndarray):
@@ -296,7 +304,7 @@ def perspective(
     return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if made is None else made
 
 
-def elastic_transform(img: Pixels, displacement: Tensor, interpolation: InterpolationMode, fill: Any) -> Pixels:
+def elastic_transform(img: Pixels, displacement: Tensor, interpolation: InterpolationMode, fill: Fill) -> Pixels:
     operation = ElasticTransform(displacement, interpolation, fill)
     if not isinstance(img, np.ndarray):
         if shape_of(img) is None:
@@ -308,12 +316,12 @@ def elastic_transform(img: Pixels, displacement: Tensor, interpolation: Interpol
     check_array(img)
     if img.size == 0:
         return np.zeros_like(img)
-    if img.dtype != np.uint8:
+    if not _is_uint8(img):
         return _through_tensor(operation, img)
     return planes_to_array(operation.apply(array_to_tensor(img)).numpy()).reshape(img.shape)
 
 
-def gaussian_blur(img: Pixels, kernel_size: list[int], sigma: list[float]) -> Pixels:
+def gaussian_blur(img: Pixels, kernel_size: Sequence[int], sigma: list[float]) -> Pixels:
     operation = GaussianBlur(kernel_size, sigma)
     if not isinstance(img, np.ndarray):
         if not _pil._is_pil_image(img):
@@ -324,7 +332,7 @@ def gaussian_blur(img: Pixels, kernel_size: list[int], sigma: list[float]) -> Pi
         return made
     check_array(img)
     # The blur mirrors the image at its edges, so an edge must be longer than the mirrored part: torch's rule and error.
-    if img.dtype == np.uint8 and (kernel_size[0] // 2 >= img.shape[1] or kernel_size[1] // 2 >= img.shape[0]):
+    if _is_uint8(img) and (kernel_size[0] // 2 >= img.shape[1] or kernel_size[1] // 2 >= img.shape[0]):
         raise RuntimeError(
             f"kernel_size (x, y) should be less than twice the image's size. Got {kernel_size} for a width of "
             f"{img.shape[1]} and a height of {img.shape[0]}"

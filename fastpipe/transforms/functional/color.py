@@ -15,7 +15,7 @@ from torch.nn.functional import pad as torch_pad
 from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.kernels.torchscript import Image, is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -24,7 +24,6 @@ from fastpipe.transforms.functional._tensor_common import (
     get_dimensions,
     max_value,
 )
-from fastpipe.transforms.functional._types import Image
 from fastpipe.transforms.functional.conversion import convert_image_dtype
 
 _INVERT, _AUTOCONTRAST, _EQUALIZE = map(ops.interned_once, (ops.Invert, ops.Autocontrast, ops.Equalize))
@@ -73,7 +72,7 @@ def adjust_contrast(img: Image, contrast_factor: float) -> Image:
         if blended is not None:
             return blended
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
-    gray = rgb_to_grayscale(img) if get_dimensions(img)[0] == 3 else img
+    gray = gray_tensor(img) if get_dimensions(img)[0] == 3 else img
     mean = torch.mean(gray.to(dtype), dim=(-3, -2, -1), keepdim=True)
 
     if not is_scripting() and mean.numel() == 1:
@@ -106,7 +105,7 @@ def adjust_saturation(img: Image, saturation_factor: float) -> Image:
         saturated = planes.changed(Kind.TENSOR_SATURATION, img, saturation_factor, TensorRounding.V1)
         if saturated is not None:
             return saturated
-    return blend(img, rgb_to_grayscale(img), saturation_factor)
+    return blend(img, gray_tensor(img), saturation_factor)
 
 
 def adjust_hue(img: Image, hue_factor: float) -> Image:
@@ -189,6 +188,10 @@ def rgb_to_grayscale(img: Image, num_output_channels: int = 1) -> Image:
     if not isinstance(img, torch.Tensor):
         operation = ops.interned_if_hashable(ops.RgbToGrayscale, num_output_channels)
         return _images.changed(operation, img, num_output_channels)
+    return gray_tensor(img, num_output_channels)
+
+
+def gray_tensor(img: Tensor, num_output_channels: int = 1) -> Tensor:
     if img.ndim < 3:
         raise TypeError(f"Input image tensor should have at least 3 dimensions, but found {img.ndim}")
     assert_channels(img, [1, 3])
@@ -391,7 +394,7 @@ def hsv_to_rgb(img: Tensor) -> Tensor:
 
 
 def solarized(img: Tensor, threshold: float) -> Tensor:
-    return torch.where(img >= threshold, invert(img), img)
+    return torch.where(img >= threshold, max_value(img.dtype) - img, img)
 
 
 def scale_channel(img_chan: Tensor) -> Tensor:

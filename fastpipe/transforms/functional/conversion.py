@@ -13,15 +13,16 @@ from torch import Tensor
 
 from fastpipe import core, ops
 from fastpipe.kernels import conversion as kernels
+from fastpipe.kernels.torchscript import Floats
 from fastpipe.program import shape_of, to_pil
 from fastpipe.program.on_image import on_pixels
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
-from fastpipe.transforms.functional._types import Floats
+from fastpipe.types import Array
 
 _INT16_MODE = "I;16" if sys.byteorder == "little" else "I;16B"
-_ARRAY_DTYPES: dict[str, Any] = {"I": np.int32, _INT16_MODE: np.int16, "F": np.float32}
-_MODES_OF_GRAY: dict[Any, str] = {
+_ARRAY_DTYPES: dict[str, type[np.generic]] = {"I": np.int32, _INT16_MODE: np.int16, "F": np.float32}
+_MODES_OF_GRAY: dict[object, str] = {
     np.dtype(np.uint8): "L",
     np.dtype(np.int16): _INT16_MODE,
     np.dtype(np.int32): "I",
@@ -98,7 +99,7 @@ def _from_memory(conversion: ops.ToTensor | ops.PilToTensor, pic: PILImage) -> T
     return made
 
 
-def _pixels(pic: PILImage, array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+def _pixels(pic: PILImage, array: "Array") -> "Array":
     return array.reshape(pic.size[1], pic.size[0], len(pic.getbands()))
 
 

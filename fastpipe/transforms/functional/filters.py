@@ -12,7 +12,7 @@ from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
 from fastpipe.kernels.filters import gaussian_kernel_1d
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.kernels.torchscript import FloatList, Floats, Image, IntList, Ints, is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,
@@ -20,7 +20,6 @@ from fastpipe.transforms.functional._tensor_common import (
     cast_squeeze_in,
     cast_squeeze_out,
 )
-from fastpipe.transforms.functional._types import Floats, Image, Ints
 from fastpipe.transforms.functional.color import blend
 
 
@@ -71,7 +70,7 @@ def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) ->
     return convolved(img, kernel, left_right_top_bottom)
 
 
-def gaussian_kernel_2d(kernel_size: list[int], sigma: list[float], dtype: torch.dtype, device: torch.device) -> Tensor:
+def gaussian_kernel_2d(kernel_size: IntList, sigma: FloatList, dtype: torch.dtype, device: torch.device) -> Tensor:
     kernel1d_x = gaussian_kernel_1d(kernel_size[0], sigma[0], dtype, device)
     kernel1d_y = gaussian_kernel_1d(kernel_size[1], sigma[1], dtype, device)
     return torch.mm(kernel1d_y[:, None], kernel1d_x[None, :])

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torch.nn.functional import pad as torch_pad
 
+from fastpipe.kernels.torchscript import Image, Ints, Scalar
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.sizes import (
     center_crop_box,
@@ -24,7 +25,6 @@ from fastpipe.ops.sizes import (
 )
 from fastpipe.transforms.functional import _images, _tensor_common
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out
-from fastpipe.transforms.functional._types import Image, Ints, Scalar
 
 
 def get_dimensions(img: Image) -> list[int]:

@@ -17,13 +17,12 @@ from torch.nn.functional import grid_sample
 
 from fastpipe.kernels import planes
 from fastpipe.kernels.grids import affine_grid, affine_output_size, identity_grid, perspective_grid, rescaled, sums_up
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.kernels.torchscript import Fill, Floats, Image, IntList, Ints, TensorFill, is_scripting
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out
-from fastpipe.transforms.functional._types import Fill, Floats, Image, Ints
 from fastpipe.transforms.functional.geometry import get_dimensions
 
 
@@ -60,7 +59,7 @@ def perspective_tensor(
     img: Tensor,
     perspective_coeffs: list[float],
     interpolation: str = "bilinear",
-    fill: int | float | list[float] | None = None,
+    fill: TensorFill = None,
 ) -> Tensor:
     assert_warpable(img, interpolation, fill)
     ow, oh = img.shape[-1], img.shape[-2]
@@ -69,7 +68,7 @@ def perspective_tensor(
     return apply_grid(img, grid, interpolation, fill=fill)
 
 
-def _from_center(center: Ints | None, height: int, width: int) -> list[float]:
+def _from_center(center: IntList | None, height: int, width: int) -> list[float]:
     """``[x, y]`` of a point relative to the image's centre, the origin of the tensor backend."""
     if center is None:
         return [0.0, 0.0]
@@ -81,7 +80,7 @@ def rotate(
     angle: float,
     interpolation: InterpolationMode = InterpolationMode.NEAREST,
     expand: bool = False,
-    center: Ints | None = None,
+    center: IntList | None = None,
     fill: Fill | None = None,
 ) -> Image:
     """The image turned by an angle.
@@ -118,7 +117,7 @@ def rotate_tensor(
     matrix: list[float],
     interpolation: str = "nearest",
     expand: bool = False,
-    fill: int | float | list[float] | None = None,
+    fill: TensorFill = None,
 ) -> Tensor:
     assert_warpable(img, interpolation, fill)
     w, h = img.shape[-1], img.shape[-2]
@@ -141,7 +140,7 @@ def affine(
     shear: Floats,
     interpolation: InterpolationMode = InterpolationMode.NEAREST,
     fill: Fill | None = None,
-    center: Ints | None = None,
+    center: IntList | None = None,
 ) -> Image:
     """The image turned, sheared and scaled about its centre, then moved.
 
@@ -176,10 +175,10 @@ def affine(
         angle = float(angle)
     if isinstance(translate, tuple):
         translate = list(translate)
-    if isinstance(shear, numbers.Number):
-        shear = [shear, 0.0]
     if isinstance(shear, tuple):
         shear = list(shear)
+    if isinstance(shear, numbers.Number):
+        shear = [shear, 0.0]
     if len(shear) == 1:
         shear = [shear[0], shear[0]]
     if len(shear) != 2:
@@ -201,7 +200,7 @@ def affine_tensor(
     img: Tensor,
     matrix: list[float],
     interpolation: str = "nearest",
-    fill: int | float | list[float] | None = None,
+    fill: TensorFill = None,
 ) -> Tensor:
     return rotate_tensor(img, matrix, interpolation, False, fill)
 
@@ -251,7 +250,7 @@ def elastic_tensor(
     img: Tensor,
     displacement: Tensor,
     interpolation: str = "bilinear",
-    fill: int | float | list[float] | None = None,
+    fill: TensorFill = None,
 ) -> Tensor:
     grid = identity_grid(list(img.shape[-2:])).to(img.device) + displacement.to(img.device)
     return apply_grid(img, grid, interpolation, fill)
@@ -260,7 +259,7 @@ def elastic_tensor(
 def assert_warpable(
     img: Tensor,
     interpolation: str,
-    fill: int | float | list[float] | None,
+    fill: TensorFill,
 ) -> None:
     assert_image_tensor(img)
     if fill is not None and not isinstance(fill, (int, float, tuple, list)):
@@ -276,7 +275,7 @@ def assert_warpable(
         raise ValueError(f"Interpolation mode '{interpolation}' is unsupported with Tensor input")
 
 
-def apply_grid(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[float] | None) -> Tensor:
+def apply_grid(img: Tensor, grid: Tensor, mode: str, fill: TensorFill) -> Tensor:
     if not is_scripting():
         sampled = planes.sampled(img, (grid.shape[1], grid.shape[2]), mode, fill, grid)
         if sampled is not None:
@@ -297,7 +296,7 @@ def apply_grid(img: Tensor, grid: Tensor, mode: str, fill: int | float | list[fl
         mask = img[:, -1:, :, :]
         img = img[:, :-1, :, :]
         mask = mask.expand_as(img)
-        fill_list, len_fill = (fill, len(fill)) if isinstance(fill, (tuple, list)) else ([float(fill)], 1)
+        fill_list, len_fill = (fill, len(fill)) if isinstance(fill, (tuple, list)) else ([float(fill)], 1)  # type: ignore[arg-type]
         fill_img = torch.tensor(fill_list, dtype=img.dtype, device=img.device).view(1, len_fill, 1, 1).expand_as(img)
         if mode == "nearest":
             mask = mask < 0.5

@@ -29,35 +29,35 @@ from fastpipe.transforms.v2._proxies import whole_colour
 from fastpipe.types import ImageShape, Step
 
 Steps: TypeAlias = tuple[Step, ...]
-Draw: TypeAlias = "Callable[[Any, ImageShape, Stream], Steps | None]"
+Draw: TypeAlias = "Callable[[v2.Transform, ImageShape, Stream], Steps | None]"
 """Draws for one of torchvision's transforms; None if torchvision's own code has to draw."""
 _HFLIP, _VFLIP = map(ops.interned_once, (ops.HFlip, ops.VFlip))
 _TO_IMAGE, _AS_TV_IMAGE, _TO_PURE = map(ops.interned_once, (ops.ToImage, ops.AsTvImage, ops.ToPureTensor))
 _PIL_TO_TENSOR, _TO_TENSOR = map(ops.interned_once, (ops.PilToTensor, ops.ToFloatTensor))
 
 
-def _behind(shape: ImageShape, steps: Steps) -> Steps:
+def _for_shape(shape: ImageShape, steps: Steps) -> Steps:
     """The steps themselves for an image with pixels; converted to tensor operations if the image is a tensor by now."""
     if not isinstance(shape, ops.TensorShape):
         return steps
-    made: list[Any] = []
-    given: Any = shape
+    made: list[ops.Operation] = []
     for step in steps:
-        operation: Any = step
         if made:
-            given = made[-1].output_shape(given)
-        made.append(ops.as_tensor_operation(operation, given))
+            shape = made[-1].output_shape(shape)
+        assert isinstance(step, ops.Operation)
+        assert isinstance(shape, ops.TensorShape)
+        made.append(ops.as_tensor_operation(step, shape))
     return tuple(made)
 
 
 def _flip(operation: ops.Operation) -> Draw:
-    def draw(transform: Any, shape: ImageShape, stream: Stream) -> Steps:
-        return _behind(shape, (operation,)) if stream.bernoulli(transform.p) else ()
+    def draw(transform: v2.RandomHorizontalFlip | v2.RandomVerticalFlip, shape: ImageShape, stream: Stream) -> Steps:
+        return _for_shape(shape, (operation,)) if stream.bernoulli(transform.p) else ()
 
     return draw
 
 
-def _resized_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _resized_crop(transform: v2.RandomResizedCrop, shape: ImageShape, stream: Stream) -> Steps | None:
     if transform.antialias is False or torch.get_default_dtype() != torch.float32:
         return None
     logarithms = log_ratio(tuple(transform.ratio), torch.float32)
@@ -65,25 +65,25 @@ def _resized_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | 
     box = geometry._draw_resized_crop(height, width, transform.scale, transform.ratio, logarithms, stream)
     size = tuple(transform.size)
     if box[2:] == size:
-        return _behind(shape, (ops.Crop(*box),))
-    return _behind(shape, (ops.Crop(*box), ops.resize_to(list(size), interpolation_of(transform.interpolation))))
+        return _for_shape(shape, (ops.Crop(*box),))
+    return _for_shape(shape, (ops.Crop(*box), ops.resize_to(list(size), interpolation_of(transform.interpolation))))
 
 
-def _resize_to(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _resize_to(transform: v2.Resize, shape: ImageShape, stream: Stream) -> Steps | None:
     size = transform.size
     if transform.antialias is False or size is None or transform.max_size:
         return None
     height, width = resized_size(shape.height, shape.width, size)
     if (height, width) == shape.size:
         return ()
-    return _behind(shape, (ops.resize_to([height, width], interpolation_of(transform.interpolation)),))
+    return _for_shape(shape, (ops.resize_to([height, width], interpolation_of(transform.interpolation)),))
 
 
-def _center_crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
-    return _behind(shape, (ops.center_crop_to(tuple(transform.size)),))
+def _center_crop(transform: v2.CenterCrop, shape: ImageShape, stream: Stream) -> Steps | None:
+    return _for_shape(shape, (ops.center_crop_to(tuple(transform.size)),))
 
 
-def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _random_crop(transform: v2.RandomCrop, shape: ImageShape, stream: Stream) -> Steps | None:
     if isinstance(shape, ops.TensorShape) and transform.padding_mode != "constant":
         return None
     whole: ImageShape = shape
@@ -105,9 +105,9 @@ def _crop(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
     row = stream.randint(0, shape.height - height + 1) if shape.height > height else 0
     column = stream.randint(0, shape.width - width + 1) if shape.width > width else 0
     if (height, width) == shape.size:
-        return _behind(whole, steps)
+        return _for_shape(whole, steps)
     places = (shape.height - height + 1) * (shape.width - width + 1)
-    return _behind(whole, (*steps, ops.crop_at(row, column, height, width, places)))
+    return _for_shape(whole, (*steps, ops.crop_at(row, column, height, width, places)))
 
 
 def _class_of(shape: ImageShape) -> type:
@@ -117,8 +117,8 @@ def _class_of(shape: ImageShape) -> type:
     return torch.Tensor if shape.pure else tv_tensors.Image
 
 
-def _color_jitter(transform: object, shape: ImageShape, stream: Stream) -> Steps | None:
-    return _behind(shape, color.draw_jitter(transform, stream))
+def _color_jitter(transform: v2.ColorJitter, shape: ImageShape, stream: Stream) -> Steps | None:
+    return _for_shape(shape, color.draw_jitter(transform, stream))
 
 
 def _to_image(transform: object, shape: ImageShape, stream: Stream) -> Steps:
@@ -139,13 +139,13 @@ def _to_pure_tensor(transform: object, shape: ImageShape, stream: Stream) -> Ste
     return (_TO_PURE,) if isinstance(shape, ops.TensorShape) and not shape.pure else ()
 
 
-def _to_dtype(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _to_dtype(transform: v2.ToDtype, shape: ImageShape, stream: Stream) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not isinstance(transform.dtype, torch.dtype):
         return None
     return () if shape.dtype == transform.dtype else (ops.interned_once(ops.ToDtype, transform.dtype, transform.scale),)
 
 
-def _normalize(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _normalize(transform: v2.Normalize, shape: ImageShape, stream: Stream) -> Steps | None:
     if not isinstance(shape, ops.TensorShape) or not shape.dtype.is_floating_point:
         return None
     if not {1, shape.channels}.issuperset((len(transform.mean), len(transform.std))):
@@ -153,7 +153,7 @@ def _normalize(transform: Any, shape: ImageShape, stream: Stream) -> Steps | Non
     return (ops.interned_once(ops.Normalize, tuple(transform.mean), tuple(transform.std)),)
 
 
-def _random_erasing(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _random_erasing(transform: v2.RandomErasing, shape: ImageShape, stream: Stream) -> Steps | None:
     value = transform.value
     if not isinstance(shape, ops.TensorShape) or torch.get_default_dtype() != torch.float32:
         return None
@@ -184,7 +184,9 @@ def _listed(policy: type[Any], bins: int, size: tuple[int, int], dtype: torch.dt
     return tuple(listed)
 
 
-def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Callable[[str, float], Steps]] | None:
+def _policy(
+    transform: v2.RandAugment | v2.TrivialAugmentWide, shape: ImageShape, bins: int
+) -> tuple[Listed, Callable[[str, float], Steps]] | None:
     """The operations, and the function that makes one's steps; None if torchvision's code has to draw."""
     fill = _get_fill(vars(transform)["_fill"], _class_of(shape))
     if not _REPLACEABLE.isdisjoint(vars(transform)):
@@ -198,7 +200,7 @@ def _policy(transform: Any, shape: ImageShape, bins: int) -> tuple[Listed, Calla
     listed = _listed(cls, bins, shape[:2], torch.get_default_dtype())
 
     def calls(name: str, magnitude: float) -> Steps:
-        return _behind(shape, op_calls(name, magnitude, interpolation, fill, ops.AffineOfV2))
+        return _for_shape(shape, op_calls(name, magnitude, interpolation, fill, ops.AffineOfV2))
 
     return listed, calls
 
@@ -210,7 +212,7 @@ def _signed(magnitude: float, signed: bool, stream: Stream) -> float:
     return -magnitude if signed and stream.rand() <= 0.5 else magnitude
 
 
-def _rand_augment(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _rand_augment(transform: v2.RandAugment, shape: ImageShape, stream: Stream) -> Steps | None:
     bins, level = transform.num_magnitude_bins, transform.magnitude
     policy = _policy(transform, shape, bins)
     if policy is None or type(level) is not int or not 0 <= level < bins:
@@ -223,7 +225,7 @@ def _rand_augment(transform: Any, shape: ImageShape, stream: Stream) -> Steps | 
     return steps
 
 
-def _trivial_augment(transform: Any, shape: ImageShape, stream: Stream) -> Steps | None:
+def _trivial_augment(transform: v2.TrivialAugmentWide, shape: ImageShape, stream: Stream) -> Steps | None:
     bins = transform.num_magnitude_bins
     policy = _policy(transform, shape, bins)
     if policy is None:
@@ -241,7 +243,7 @@ QUICK: dict[type, Draw] = {
     v2.Normalize: _normalize,
     v2.PILToTensor: _pil_to_tensor,
     v2.RandAugment: _rand_augment,
-    v2.RandomCrop: _crop,
+    v2.RandomCrop: _random_crop,
     v2.RandomErasing: _random_erasing,
     v2.RandomHorizontalFlip: _flip(_HFLIP),
     v2.RandomResizedCrop: _resized_crop,

@@ -20,6 +20,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 
 from fastpipe import core, ops
 from fastpipe.kernels import v2_tensors
+from fastpipe.ops.base import Arguments
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
 from fastpipe.program.mistakes import raise_if_ours
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
@@ -28,7 +29,7 @@ from fastpipe.types import Box
 Function: TypeAlias = Callable[..., Any]
 
 
-def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwargs: Arguments) -> object:
     """The result of one of torchvision's functions on a PIL image or tensor; None if torchvision has to compute it."""
     try:
         if isinstance(image, PIL.Image.Image):
@@ -46,7 +47,7 @@ def routed(original: Function) -> Function:
         return original
 
     @functools.wraps(original)
-    def function(*args: object, **kwargs: object) -> Any:
+    def function(*args: object, **kwargs: object) -> object:
         made = by_fastpipe(original, args[0], args[1:], kwargs) if args else None
         return original(*args, **kwargs) if made is None else made
 
@@ -77,7 +78,7 @@ _CLASSES = (torch.Tensor, tv_tensors.Image, tv_tensors.Video)
 _KERNELS = {getattr(theirs, name): name for name in v2_tensors.KERNELS}
 
 
-def _on_tensor(function: Function, image: object, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+def _on_tensor(function: Function, image: object, args: tuple[object, ...], kwargs: Arguments) -> torch.Tensor | None:
     """The result of one of torchvision's functions on uint8 images in main memory, of the input's class.
 
     None for any other input, and for arguments for which torchvision has to raise or warn.
@@ -96,7 +97,9 @@ def _on_tensor(function: Function, image: object, args: tuple[object, ...], kwar
 _PIL_TO_TENSOR = ops.interned_once(ops.PilToTensor)
 
 
-def _on_image(function: Function, image: PIL.Image.Image, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+def _on_image(
+    function: Function, image: PIL.Image.Image, args: tuple[object, ...], kwargs: Arguments
+) -> PIL.Image.Image | torch.Tensor | None:
     """The result of one of torchvision's functions on a PIL image; None if torchvision has to compute it."""
     name = function.__name__
     if isinstance(image, PilStandIn) or not _is_known(name):
@@ -168,9 +171,12 @@ def _to_tensor_in_rows(image: PIL.Image.Image) -> torch.Tensor | None:
     return made
 
 
-def _to_image(image: PIL.Image.Image) -> Any:
+def _to_image(image: PIL.Image.Image) -> torch.Tensor | None:
     made = _to_tensor_in_rows(image)
-    return None if made is None else made.as_subclass(tv_tensors.Image)
+    if made is None:
+        return None
+    wrapped: torch.Tensor = made.as_subclass(tv_tensors.Image)
+    return wrapped
 
 
 _RUNS: dict[str, Callable[..., PIL.Image.Image | torch.Tensor | None]] = {

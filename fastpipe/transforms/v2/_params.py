@@ -14,7 +14,7 @@ from torchvision.transforms.v2._utils import get_bounding_boxes, query_size
 from fastpipe.rng.float32 import pack, unpack
 
 Params: TypeAlias = dict[str, Any]
-MakeParams: TypeAlias = "Callable[[Any, list[Any]], Params | None]"
+MakeParams: TypeAlias = "Callable[[v2.Transform, list[object]], Params | None]"
 _FORMATS = tv_tensors.BoundingBoxFormat
 _UPRIGHT = (_FORMATS.XYXY, _FORMATS.XYWH, _FORMATS.CXCYWH)
 
@@ -28,7 +28,7 @@ def _as_float32(value: float) -> float:
 _ROUNDING: dict[torch.dtype, Callable[[float], float]] = {torch.float32: _as_float32, torch.float64: float}
 
 
-def iou_crop(transform: Any, flat_inputs: list[Any]) -> Params | None:
+def iou_crop(transform: v2.RandomIoUCrop, flat_inputs: list[object]) -> Params | None:
     """Parameters of ``RandomIoUCrop``; its trials compute with Python's numbers, rounded as tensors are.
 
     Returns:
@@ -82,7 +82,7 @@ class _Boxes(NamedTuple):
     rounded: Callable[[float], float]
 
     @classmethod
-    def of(cls, boxes: Any) -> _Boxes:
+    def of(cls, boxes: tv_tensors.BoundingBoxes) -> _Boxes:
         """The numbers of a ``tv_tensors.BoundingBoxes``, as ``RandomIoUCrop`` and ``box_iou`` compute them."""
         corners = F.convert_bounding_box_format(boxes.as_subclass(torch.Tensor), boxes.format, _FORMATS.XYXY)
         centres = 0.5 * (corners[:, :2] + corners[:, 2:])

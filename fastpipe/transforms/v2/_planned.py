@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import PIL.Image
@@ -33,7 +34,7 @@ from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import Function, by_fastpipe, with_functional
 from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, after, image_steps, shape_of, stand_in
-from fastpipe.types import Generators, ImageShape, Step
+from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
 
 class Planned:
@@ -74,24 +75,28 @@ class Planned:
 class PlannedApply(Planned):
     """`Planned` for ``RandomApply``."""
 
+    if TYPE_CHECKING:  # TorchScript would take annotations for the attributes' types
+        transforms: Sequence[ImageTransform]
+        p: float
+
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """Draws for each member in order."""
-        own: Any = self
-        return draw_all(own.transforms, shape, generators) if stream_of(generators).bernoulli(own.p) else ()
+        return draw_all(self.transforms, shape, generators) if stream_of(generators).bernoulli(self.p) else ()
 
 
-class PlannedV2Compose(Planned):
+class PlannedV2Compose(Planned, ComposePlanSlot):
     """`Planned` for ``Compose``, which runs one image as a program. See `fastpipe.transforms.compose_plan`."""
 
+    if TYPE_CHECKING:
+        transforms: Sequence[ImageTransform]
+
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """Draws for each member in order."""
-        own: Any = self
-        return draw_all(own.transforms, shape, generators)
+        return draw_all(self.transforms, shape, generators)
 
     def forward(self, *inputs: object) -> object:
         """Calls torchvision's ``forward``; runs a program instead for an image that has a plan."""
-        own: Any = self
-        plan = own._call_for(inputs[0]) if inputs else None
+        plan = self._call_for(inputs[0]) if inputs else None
         if plan is not None:
             whole = len(plan.runs) == 1  # foreign members see the whole sample, and an array as a PIL image
             if len(inputs) == 1 and (whole or not isinstance(inputs[0], np.ndarray)):
@@ -103,18 +108,15 @@ class PlannedV2Compose(Planned):
         return super().forward(*inputs) if made is None else made
 
 
-def _takes_samples(transform: Any) -> bool:
+def _takes_samples(transform: object) -> bool:
     """True for v2's transforms, and thus for those drawn together with one; v1's take only an image."""
     return hasattr(planned(transform), "_plans_itself")
 
 
-_OWN_WAYS: dict[type, tuple[type, ...]] = {
-    theirs.Compose: (PlannedV2Compose, theirs.Compose, ComposePlanSlot),
-    theirs.RandomApply: (PlannedApply, theirs.RandomApply),
-}
+_OWN_WAYS: dict[type, type[Planned]] = {theirs.Compose: PlannedV2Compose, theirs.RandomApply: PlannedApply}
 
 
-def steps_of(transform: Any, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+def steps_of(transform: theirs.Transform, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
     """Draws the steps by running torchvision's own code on an image of that shape without pixels.
 
     Raises:
@@ -148,7 +150,7 @@ _UNPLANNED = frozenset(
 _METHODS = ("forward", "transform", "make_params", "check_inputs", "_call_kernel", "draw")
 
 
-def _is_planned(transform: Any) -> bool:
+def _is_planned(transform: theirs.Transform) -> bool:
     kind = type(transform)
     if vars(kind).get("_made_by_fastpipe") is None or kind.__name__ in _UNPLANNED:
         return False
@@ -158,7 +160,7 @@ def _is_planned(transform: Any) -> bool:
     return all(hasattr(member, "_plans_itself") and member._plans_itself() for member in members)
 
 
-def planned_class(base: Any, module: str, **own: Any) -> type:
+def planned_class(base: Any, module: str, **own: object) -> type:
     """Makes fastpipe's class from torchvision's, with further attributes."""
     body = {
         **own,
@@ -177,7 +179,7 @@ def planned_class(base: Any, module: str, **own: Any) -> type:
         body[_POLICY_METHOD] = with_functional(getattr(base, _POLICY_METHOD), functional)
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
-    made: type = type(base)(base.__name__, _OWN_WAYS.get(base, (Planned, base)), body)
+    made: type = type(base)(base.__name__, (_OWN_WAYS.get(base, Planned), base), body)
     return made
 
 
@@ -195,7 +197,7 @@ def _drawing(quick: _draws.Draw) -> Function:
 
 
 def _with_params(quick: _params.MakeParams, plain: Function) -> Function:
-    def make_params(self: Planned, flat_inputs: list[Any]) -> dict[str, Any]:
+    def make_params(self: Planned, flat_inputs: list[object]) -> _params.Params:
         """Draws as torchvision's method does; calls that method for cases that `quick` doesn't cover."""
         made = quick(self, flat_inputs)
         return plain(self, flat_inputs) if made is None else made
@@ -218,7 +220,7 @@ _LEAST_CROPPED = 10_000
 """Pixels from which on a `RandomCrop` with a border is faster as a program than as one or two calls of Pillow."""
 
 
-def _run_alone(transform: Any, image: PIL.Image.Image) -> object:
+def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
     """Draws a transform on one PIL image, runs it as a program, and returns the result.
 
     None, with the generators' states restored, if torchvision's code has to run.
@@ -248,7 +250,7 @@ _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.
 def _converting(draw: _draws.Draw, transform: Function) -> Function:
     """Wraps ``transform`` of conversions, which torchvision doesn't dispatch by class."""
 
-    def converted(self: Planned, inpt: object, params: dict[str, Any]) -> Any:
+    def converted(self: Planned, inpt: object, params: _params.Params) -> object:
         if not isinstance(inpt, STAND_INS):
             return transform(self, inpt, params)
         steps = draw(self, shape_of(inpt), TorchStream())
@@ -264,7 +266,7 @@ _PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 """Classes of targets that no transform changes."""
 
 
-def _with_picture(compose: Any, inputs: tuple[Any, ...]) -> object:
+def _with_picture(compose: theirs.Compose, inputs: tuple[object, ...]) -> object:
     """Runs torchvision's code on a sample with one PIL image, and makes the image's pixels by a program.
 
     None, with the generators' states restored, if that isn't possible or an error occurs.
@@ -316,7 +318,7 @@ def _may_have_array(inputs: tuple[object, ...]) -> bool:
     return False
 
 
-def _takes_arrays(transform: Any) -> bool:
+def _takes_arrays(transform: theirs.Transform) -> bool:
     """True for torchvision's own transforms of arrays: conversions, and functions of the user's."""
     types = transform._transformed_types
     return np.ndarray in types or object in types
@@ -328,7 +330,7 @@ def _is_image(value: object) -> bool:
     return value.ndim == 2 or (value.ndim == 3 and value.shape[2] in (1, 3))
 
 
-def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object:
+def _with_array(transform: theirs.Transform, forward: Function, inputs: tuple[object, ...]) -> object:
     """Runs the transform on a sample whose first array is its image, unless there is another image in it."""
     flat, _ = tree_flatten(inputs)
     array = next((value for value in flat if _is_image(value)), None)
@@ -337,7 +339,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object
     ):
         return forward(*inputs)
 
-    def run_on(image: Any) -> object:
+    def run_on(image: object) -> object:
         return forward(*tree_map(lambda value: image if value is array else value, inputs))
 
     if _is_planned(transform):
@@ -353,7 +355,7 @@ def _with_array(transform: Any, forward: Any, inputs: tuple[Any, ...]) -> object
     return tree_map(back, made)
 
 
-def _is_picture(value: Any) -> bool:
+def _is_picture(value: PIL.Image.Image | torch.Tensor) -> bool:
     """True if torchvision takes a value for an image, or would if there is no other image."""
     return isinstance(value, (PIL.Image.Image, tv_tensors.Image, tv_tensors.Video)) or (
         theirs.functional.is_pure_tensor(value) and value.ndim >= 3

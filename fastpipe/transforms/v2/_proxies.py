@@ -22,11 +22,12 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
+from fastpipe.ops.base import Arguments
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.on_tensor import MOVES
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.transforms.sized_image import SizedImage, Untraceable
-from fastpipe.types import Fill, ImageShape, Step
+from fastpipe.types import Fill, Floats, ImageShape, Step
 
 _Class = TypeVar("_Class", bound=type)
 _Made = TypeVar("_Made")
@@ -132,7 +133,7 @@ def image_steps(sample: object) -> tuple[Step, ...]:
 # -- operations of functions, from the functions' arguments
 
 
-def given_by_name(name: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def given_by_name(name: str, args: tuple[object, ...], kwargs: Arguments) -> Arguments:
     """Positional and keyword arguments as one dict by name."""
     return {**dict(zip(_parameters(name), args, strict=False)), **kwargs} if args else kwargs
 
@@ -143,7 +144,7 @@ def _parameters(name: str) -> tuple[str, ...]:
     return tuple(inspect.signature(getattr(F, name)).parameters)[1:]
 
 
-def cropped_first(on: Callable[..., _Made], image: object, given: dict[str, Any]) -> _Made:
+def cropped_first(on: Callable[..., _Made], image: object, given: Arguments) -> _Made:
     """``resized_crop`` as ``crop`` and ``resize``, each applied by ``on``."""
     place = {key: given[key] for key in ("top", "left", "height", "width")}
     rest = {key: value for key, value in given.items() if key not in place}
@@ -203,7 +204,7 @@ def _perspective(
     return PerspectiveBy(list(found), interpolation_of(interpolation), fill)
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
+OPERATIONS: dict[str, Callable[..., ops.Operation]] = {
     **MOVES,
     "adjust_brightness": ops.AdjustBrightness,
     "adjust_contrast": ops.AdjustContrast,
@@ -319,12 +320,13 @@ def _on_tensor(name: str, image: TensorLike, /, *args: object, **kwargs: object)
     return _plainly(name, image, given)
 
 
-def _plainly(name: str, image: TensorLike, given: dict[str, Any]) -> StandIn:
+def _plainly(name: str, image: TensorLike, given: Arguments) -> StandIn:
     size = None
     if name not in _SAME_SIZE and name not in _SIZED:  # runs torchvision's kernel to get the size
         channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
         size = height, width, channels
-    shape: Any = shape_of(image)
+    shape = shape_of(image)
+    assert isinstance(shape, ops.TensorShape)
     return after(image, ops.tensor_operation(name, given, shape, size))
 
 
@@ -345,13 +347,13 @@ def _tensor_pad(image: TensorLike, padding: object, fill: Fill = None, padding_m
     return _plainly("pad", image, {"padding": sides, "fill": fill, "padding_mode": padding_mode})
 
 
-def _tensor_normalize(image: TensorLike, mean: object, std: object, inplace: bool = False) -> StandIn:
+def _tensor_normalize(image: TensorLike, mean: Floats, std: Floats, inplace: bool = False) -> StandIn:
     if not image.is_floating_point():
         raise TypeError(f"Input tensor should be a float tensor. Got {image.dtype}.")
     return after(image, ops.Normalize(_frozen(mean), _frozen(std)))
 
 
-def _frozen(numbers: object) -> Any:
+def _frozen(numbers: Floats) -> Floats:
     return tuple(numbers) if isinstance(numbers, list) else numbers
 
 
@@ -359,7 +361,7 @@ def _tensor_to_dtype(image: TensorLike, dtype: torch.dtype = torch.float, scale:
     return image if image.dtype == dtype else after(image, ops.ToDtype(dtype, scale))
 
 
-def _tensor_erase(image: TensorLike, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> StandIn:
+def _tensor_erase(image: TensorLike, i: int, j: int, h: int, w: int, v: torch.Tensor, inplace: bool = False) -> StandIn:
     return after(image, ops.Erase(i, j, h, w, v))
 
 

@@ -45,7 +45,7 @@ class _Later:
     dtype: torch.dtype
     shape: Any
 
-    def __getitem__(self, index: object) -> Any:
+    def __getitem__(self, index: object) -> torch.Tensor:
         if not isinstance(index, torch.Tensor) or index.dtype != torch.bool or index.device.type == "meta":
             raise Untraceable("a part of the masks is wanted that isn't known ahead")
         if index.ndim != 1 or len(index) != self.shape[0]:
@@ -72,7 +72,9 @@ class PureMaskStandIn(_Later, torch.Tensor):
     stands_for = torch.Tensor
 
 
-def _mask(like: Any, size: tuple[int, ...], steps: Any, keep: Any, dtype: torch.dtype, kind: type) -> torch.Tensor:
+def _mask(
+    like: Any, size: tuple[int, ...], steps: tuple[Step, ...], keep: torch.Tensor | None, dtype: torch.dtype, kind: type
+) -> torch.Tensor:
     made: torch.Tensor = torch.Tensor._make_subclass(kind, torch.empty(size, dtype=dtype, device="meta"))
     vars(made).update(load=like.load, whole=like.whole, steps=steps, keep=keep)
     return made
@@ -94,7 +96,7 @@ class _MaskOperation(ops.TensorOperation):
 _SAME_SIZE = {"affine", "elastic", "perspective", "horizontal_flip", "vertical_flip", "to_dtype"}
 
 
-def _on_mask(name: str, mask: Any, /, *args: Any, **kwargs: Any) -> object:
+def _on_mask(name: str, mask: MaskStandIn | PureMaskStandIn, /, *args: object, **kwargs: object) -> torch.Tensor:
     given = given_by_name(name, args, kwargs)
     if name == "resized_crop":
         return cropped_first(_on_mask, mask, given)
@@ -132,7 +134,7 @@ _register()
 
 
 def draw_sample(
-    transforms: Sequence[Any], shape: ImageShape, targets: tuple[Any, ...], generators: Generators
+    transforms: Sequence[Callable[..., Any]], shape: ImageShape, targets: tuple[object, ...], generators: Generators
 ) -> tuple[tuple[Step, ...], object]:
     """Runs v2 transforms on stand-ins for an image of that shape and for masks, drawing from generators.
 
@@ -152,13 +154,15 @@ def draw_sample(
     return image_steps(result), result
 
 
-def with_pixels(sample: object, image: object, finish: Callable[[Any], torch.Tensor]) -> object:
+def with_pixels(
+    sample: object, image: object, finish: Callable[[MaskStandIn | PureMaskStandIn], torch.Tensor]
+) -> object:
     """Replaces the stand-ins in a sample: by the image, and by masks that ``finish`` makes."""
 
     def put(leaf: object) -> object:
         if isinstance(leaf, STAND_INS):
             return image
-        if isinstance(leaf, _Later):
+        if isinstance(leaf, (MaskStandIn, PureMaskStandIn)):
             made = finish(leaf)
             return tv_tensors.Mask(made) if isinstance(leaf, MaskStandIn) else made
         return leaf

@@ -3,15 +3,22 @@
 
 from collections.abc import Callable, Sequence
 from numbers import Number
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
-import numpy as np
 import PIL.Image
 import torch
+from torchvision import tv_tensors
+from torchvision.transforms import AutoAugmentPolicy as _TorchvisionPolicy
+from torchvision.transforms import InterpolationMode as _TorchvisionMode
 
 from fastpipe.ops.interpolation import InterpolationMode as InterpolationMode
+from fastpipe.transforms.autoaugment import AutoAugmentPolicy as AutoAugmentPolicy
+from fastpipe.types import Array, Image
 
-_Image = TypeVar("_Image", bound=torch.Tensor | PIL.Image.Image | np.ndarray[Any, Any])
+_Image = TypeVar("_Image", bound=Image)
+_Interpolation: TypeAlias = InterpolationMode | _TorchvisionMode | int
+_Policy: TypeAlias = AutoAugmentPolicy | _TorchvisionPolicy
+_Function: TypeAlias = Callable[..., Any]
 
 def adjust_brightness(inpt: _Image, brightness_factor: float) -> _Image: ...
 def adjust_brightness_image(image: _Image, brightness_factor: float) -> _Image: ...
@@ -37,13 +44,13 @@ def affine(
     translate: float | Sequence[float],
     scale: float,
     shear: float | Sequence[float],
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
     center: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def affine_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     canvas_size: tuple[int, int],
     angle: int | float,
     translate: float | Sequence[float],
@@ -58,7 +65,7 @@ def affine_image(
     translate: float | Sequence[float],
     scale: float,
     shear: float | Sequence[float],
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
     center: float | Sequence[float] | None = ...,
 ) -> _Image: ...
@@ -86,7 +93,7 @@ def affine_video(
     translate: float | Sequence[float],
     scale: float,
     shear: float | Sequence[float],
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
     center: float | Sequence[float] | None = ...,
 ) -> _Image: ...
@@ -96,27 +103,33 @@ def autocontrast_video(video: _Image) -> _Image: ...
 def center_crop(inpt: _Image, output_size: int | Sequence[int]) -> _Image: ...
 def center_crop_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     canvas_size: tuple[int, int],
     output_size: int | Sequence[int],
     clamping_mode: str | None = ...,
 ) -> tuple[torch.Tensor, tuple[int, int]]: ...
 def center_crop_image(image: _Image, output_size: int | Sequence[int]) -> _Image: ...
-def center_crop_keypoints(inpt: Any, canvas_size: tuple[int, int], output_size: int | Sequence[int]) -> Any: ...
+def center_crop_keypoints(inpt: Image, canvas_size: tuple[int, int], output_size: int | Sequence[int]) -> Any: ...
 def center_crop_mask(mask: torch.Tensor, output_size: int | Sequence[int]) -> torch.Tensor: ...
 def center_crop_video(video: _Image, output_size: int | Sequence[int]) -> _Image: ...
 def clamp_bounding_boxes(
-    inpt: _Image, format: Any = ..., canvas_size: tuple[int, int] | None = ..., clamping_mode: str | None = ...
+    inpt: _Image,
+    format: tv_tensors.BoundingBoxFormat | None = ...,
+    canvas_size: tuple[int, int] | None = ...,
+    clamping_mode: str | None = ...,
 ) -> _Image: ...
 def clamp_keypoints(inpt: _Image, canvas_size: tuple[int, int] | None = ...) -> _Image: ...
 def convert_bounding_box_format(
-    inpt: _Image, old_format: Any = ..., new_format: Any = ..., inplace: bool = ...
+    inpt: _Image,
+    old_format: tv_tensors.BoundingBoxFormat | None = ...,
+    new_format: tv_tensors.BoundingBoxFormat | None = ...,
+    inplace: bool = ...,
 ) -> _Image: ...
 def convert_image_dtype(image: _Image, dtype: torch.dtype = ...) -> _Image: ...
 def crop(inpt: _Image, top: int, left: int, height: int, width: int) -> _Image: ...
 def crop_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     top: int,
     left: int,
     height: int,
@@ -132,12 +145,12 @@ def crop_video(video: _Image, top: int, left: int, height: int, width: int) -> _
 def elastic(
     inpt: _Image,
     displacement: torch.Tensor,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def elastic_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     canvas_size: tuple[int, int],
     displacement: torch.Tensor,
     clamping_mode: str | None = ...,
@@ -145,7 +158,7 @@ def elastic_bounding_boxes(
 def elastic_image(
     image: _Image,
     displacement: torch.Tensor,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def elastic_keypoints(
@@ -157,13 +170,13 @@ def elastic_mask(
 def elastic_transform(
     inpt: _Image,
     displacement: torch.Tensor,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def elastic_video(
     video: _Image,
     displacement: torch.Tensor,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def equalize(inpt: _Image) -> _Image: ...
@@ -187,28 +200,28 @@ def gaussian_blur_video(
 def gaussian_noise(inpt: _Image, mean: float = ..., sigma: float = ..., clip: bool = ...) -> _Image: ...
 def gaussian_noise_image(image: _Image, mean: float = ..., sigma: float = ..., clip: bool = ...) -> _Image: ...
 def gaussian_noise_video(video: _Image, mean: float = ..., sigma: float = ..., clip: bool = ...) -> _Image: ...
-def get_dimensions(inpt: Any) -> list[int]: ...
-def get_dimensions_image(image: Any) -> list[int]: ...
-def get_dimensions_video(video: Any) -> list[int]: ...
-def get_image_num_channels(inpt: Any) -> int: ...
-def get_image_size(inpt: Any) -> list[int]: ...
-def get_num_channels(inpt: Any) -> int: ...
-def get_num_channels_image(image: Any) -> int: ...
-def get_num_channels_video(video: Any) -> int: ...
-def get_num_frames(inpt: Any) -> int: ...
-def get_num_frames_video(video: Any) -> int: ...
-def get_size(inpt: Any) -> list[int]: ...
-def get_size_bounding_boxes(bounding_box: Any) -> list[int]: ...
-def get_size_image(image: Any) -> list[int]: ...
-def get_size_keypoints(keypoints: Any) -> list[int]: ...
+def get_dimensions(inpt: Image) -> list[int]: ...
+def get_dimensions_image(image: Image) -> list[int]: ...
+def get_dimensions_video(video: Image) -> list[int]: ...
+def get_image_num_channels(inpt: Image) -> int: ...
+def get_image_size(inpt: Image) -> list[int]: ...
+def get_num_channels(inpt: Image) -> int: ...
+def get_num_channels_image(image: Image) -> int: ...
+def get_num_channels_video(video: Image) -> int: ...
+def get_num_frames(inpt: Image) -> int: ...
+def get_num_frames_video(video: Image) -> int: ...
+def get_size(inpt: Image) -> list[int]: ...
+def get_size_bounding_boxes(bounding_box: tv_tensors.BoundingBoxes) -> list[int]: ...
+def get_size_image(image: Image) -> list[int]: ...
+def get_size_keypoints(keypoints: tv_tensors.KeyPoints) -> list[int]: ...
 def get_size_mask(mask: torch.Tensor) -> list[int]: ...
-def get_size_video(video: Any) -> list[int]: ...
+def get_size_video(video: Image) -> list[int]: ...
 def grayscale_to_rgb(inpt: _Image) -> _Image: ...
 def grayscale_to_rgb_image(image: _Image) -> _Image: ...
 def hflip(inpt: _Image) -> _Image: ...
 def horizontal_flip(inpt: _Image) -> _Image: ...
 def horizontal_flip_bounding_boxes(
-    bounding_boxes: torch.Tensor, format: Any, canvas_size: tuple[int, int]
+    bounding_boxes: torch.Tensor, format: tv_tensors.BoundingBoxFormat, canvas_size: tuple[int, int]
 ) -> torch.Tensor: ...
 def horizontal_flip_image(image: _Image) -> _Image: ...
 def horizontal_flip_keypoints(keypoints: torch.Tensor, canvas_size: tuple[int, int]) -> Any: ...
@@ -238,7 +251,7 @@ def pad(
 ) -> _Image: ...
 def pad_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     canvas_size: tuple[int, int],
     padding: int | Sequence[int],
     padding_mode: str = ...,
@@ -272,13 +285,13 @@ def perspective(
     inpt: _Image,
     startpoints: list[list[int]] | None,
     endpoints: list[list[int]] | None,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
     coefficients: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def perspective_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     canvas_size: tuple[int, int],
     startpoints: list[list[int]] | None,
     endpoints: list[list[int]] | None,
@@ -289,7 +302,7 @@ def perspective_image(
     image: _Image,
     startpoints: list[list[int]] | None,
     endpoints: list[list[int]] | None,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
     coefficients: float | Sequence[float] | None = ...,
 ) -> _Image: ...
@@ -311,19 +324,19 @@ def perspective_video(
     video: _Image,
     startpoints: list[list[int]] | None,
     endpoints: list[list[int]] | None,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     fill: float | Sequence[float] | None = ...,
     coefficients: float | Sequence[float] | None = ...,
 ) -> _Image: ...
-def pil_to_tensor(pic: Any) -> torch.Tensor: ...
+def pil_to_tensor(pic: PIL.Image.Image | Array) -> torch.Tensor: ...
 def posterize(inpt: _Image, bits: int) -> _Image: ...
 def posterize_image(image: _Image, bits: int) -> _Image: ...
 def posterize_video(video: _Image, bits: int) -> _Image: ...
-def register_kernel(functional: Any, tv_tensor_cls: Any) -> Any: ...
+def register_kernel(functional: _Function | str, tv_tensor_cls: type) -> Any: ...
 def resize(
     inpt: _Image,
     size: int | Sequence[int] | None,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     max_size: int | None = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
@@ -332,13 +345,13 @@ def resize_bounding_boxes(
     canvas_size: tuple[int, int],
     size: int | Sequence[int] | None,
     max_size: int | None = ...,
-    format: Any = ...,
+    format: tv_tensors.BoundingBoxFormat = ...,
     clamping_mode: str | None = ...,
 ) -> tuple[torch.Tensor, tuple[int, int]]: ...
 def resize_image(
     image: _Image,
     size: int | Sequence[int] | None,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     max_size: int | None = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
@@ -348,13 +361,13 @@ def resize_keypoints(
 def resize_mask(
     mask: torch.Tensor,
     size: int | Sequence[int] | None,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     max_size: int | None = ...,
 ) -> torch.Tensor: ...
 def resize_video(
     video: _Image,
     size: int | Sequence[int] | None,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     max_size: int | None = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
@@ -365,12 +378,12 @@ def resized_crop(
     height: int,
     width: int,
     size: int | Sequence[int],
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
 def resized_crop_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     top: int,
     left: int,
     height: int,
@@ -385,7 +398,7 @@ def resized_crop_image(
     height: int,
     width: int,
     size: int | Sequence[int],
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
 def resized_crop_keypoints(
@@ -401,7 +414,7 @@ def resized_crop_video(
     height: int,
     width: int,
     size: int | Sequence[int],
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     antialias: bool | None = ...,
 ) -> _Image: ...
 def rgb_to_grayscale(inpt: _Image, num_output_channels: int = ...) -> _Image: ...
@@ -409,14 +422,14 @@ def rgb_to_grayscale_image(image: _Image, num_output_channels: int = ...) -> _Im
 def rotate(
     inpt: _Image,
     angle: float,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     expand: bool = ...,
     center: float | Sequence[float] | None = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def rotate_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any,
+    format: tv_tensors.BoundingBoxFormat,
     canvas_size: tuple[int, int],
     angle: float,
     expand: bool = ...,
@@ -426,7 +439,7 @@ def rotate_bounding_boxes(
 def rotate_image(
     image: _Image,
     angle: float,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     expand: bool = ...,
     center: float | Sequence[float] | None = ...,
     fill: float | Sequence[float] | None = ...,
@@ -448,14 +461,14 @@ def rotate_mask(
 def rotate_video(
     video: _Image,
     angle: float,
-    interpolation: str | InterpolationMode | Any | int = ...,
+    interpolation: str | _Interpolation | int = ...,
     expand: bool = ...,
     center: float | Sequence[float] | None = ...,
     fill: float | Sequence[float] | None = ...,
 ) -> _Image: ...
 def sanitize_bounding_boxes(
     bounding_boxes: torch.Tensor,
-    format: Any = ...,
+    format: tv_tensors.BoundingBoxFormat | None = ...,
     canvas_size: tuple[int, int] | None = ...,
     min_size: float = ...,
     min_area: float = ...,
@@ -479,14 +492,14 @@ def to_dtype(inpt: _Image, dtype: torch.dtype = ..., scale: bool = ...) -> _Imag
 def to_dtype_image(image: _Image, dtype: torch.dtype = ..., scale: bool = ...) -> _Image: ...
 def to_dtype_video(video: _Image, dtype: torch.dtype = ..., scale: bool = ...) -> _Image: ...
 def to_grayscale(inpt: _Image, num_output_channels: int = ...) -> _Image: ...
-def to_image(inpt: Any) -> Any: ...
-def to_pil_image(pic: Any, mode: Any = ...) -> Any: ...
-def to_tensor(inpt: Any) -> torch.Tensor: ...
+def to_image(inpt: Image | PIL.Image.Image | Array) -> tv_tensors.Image: ...
+def to_pil_image(pic: torch.Tensor | Array, mode: str | None = ...) -> PIL.Image.Image: ...
+def to_tensor(inpt: PIL.Image.Image | Array) -> torch.Tensor: ...
 def uniform_temporal_subsample(inpt: _Image, num_samples: int) -> _Image: ...
 def uniform_temporal_subsample_video(video: _Image, num_samples: int) -> _Image: ...
 def vertical_flip(inpt: _Image) -> _Image: ...
 def vertical_flip_bounding_boxes(
-    bounding_boxes: torch.Tensor, format: Any, canvas_size: tuple[int, int]
+    bounding_boxes: torch.Tensor, format: tv_tensors.BoundingBoxFormat, canvas_size: tuple[int, int]
 ) -> torch.Tensor: ...
 def vertical_flip_image(image: _Image) -> _Image: ...
 def vertical_flip_keypoints(keypoints: torch.Tensor, canvas_size: tuple[int, int]) -> torch.Tensor: ...
