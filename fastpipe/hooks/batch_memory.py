@@ -27,7 +27,8 @@ from fastpipe.hooks.type_calls import once_a_fetcher, type_calls_of
 from fastpipe.kernels.memory import StackedResults, results_in
 from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.stacking import are_alike, new_places, stacked
-from fastpipe.program.pending_tensor import is_pending, with_pixels
+from fastpipe.pending import is_pending
+from fastpipe.program.pending_tensor import with_pixels
 
 Fetch = Callable[[Any, Any], Any]
 Collate = Callable[[Any], Any]

@@ -25,9 +25,11 @@ class FasterFunction(ABC):
 
     @abstractmethod
     def make(self, *args: object, **kwargs: object) -> object:
-        """Makes the value for any arguments; or returns a str that says why the library has to make it.
+        """Makes the value for any arguments.
 
-        An empty str is not counted.
+        Returns:
+            The value. Or, if the library has to make it: a str with the reason for the report, or None, so that the
+            report doesn't mention the call.
         """
 
     @property
@@ -46,12 +48,12 @@ class FasterFunction(ABC):
             return self._plain(*args, **kwargs)
         seconds = time.perf_counter() - begun
         if isinstance(made, str):
-            if made:
-                site.count_plain(made)
+            site.count_plain(made)
+        if made is None or isinstance(made, str):
             return self._plain(*args, **kwargs)
         if not site.is_check_due():
             site.count(seconds)
             return made
         made = check_value(site, made, seconds, partial(self._plain, *args, **kwargs), self._name)
-        site.count_checked()
+        site.count(None)
         return made

@@ -79,6 +79,7 @@ class Patches:
         self.active = True
         self._replaced: list[tuple[object, str, object, bool, object]] = []
         self._at_undo: list[Callable[[], object]] = []
+        self._done: set[Callable[[Patches], object]] = set()
 
     def wrap(self, owner: object, name: str, make: Callable[[Function], Function]) -> None:
         """Replaces a function of a module, or a method of a class.
@@ -121,6 +122,12 @@ class Patches:
             if not plain.keys().isdisjoint(map(id, [*vars(module).values()])):
                 found += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
         return sorted(found)
+
+    def once(self, change: Callable[[Patches], object]) -> None:
+        """Calls a function with these patches, unless it has been called with them."""
+        if change not in self._done:
+            change(self)
+            self._done.add(change)
 
     def at_undo(self, function: Callable[[], object]) -> None:
         """Makes `undo` call a function, for other changes."""

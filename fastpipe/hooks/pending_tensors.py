@@ -10,42 +10,33 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import SiteAccount, check_call
-from fastpipe.hooks.compose import ComposeCalls, calls_back
+from fastpipe.hooks.compose import ComposeCalls, call_in_turn, calls_back
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Patches, is_plain
 
 if TYPE_CHECKING:
+    import torch
+
     from fastpipe.program.pending_work import Record
     from fastpipe.transforms.pipeline import Pipeline
+    from fastpipe.types import ImageShape, Step
 
 _V2 = "torchvision.transforms.v2.functional"
-
-
-def is_pending(tensor: object) -> bool:
-    """True for a pending tensor; imports nothing."""
-    made: Any = sys.modules.get("fastpipe.program.pending_tensor")
-    return made is not None and made.is_pending(tensor)
 
 
 # -- functions
 
 
-class FunctionsOnTensors:
-    """v2's functions, which record their work on pending tensors once there is one.
+def record_functions(patches: Patches) -> None:
+    """Makes v2's functions record their work on pending tensors, if v2 has been imported.
+
+    Called before a pending tensor is returned.
 
     Args:
-        patches: holds the replacements.
+        patches: hold the replacements.
     """
-
-    def __init__(self, patches: Patches) -> None:
-        self._patches = patches
-        self._are_known = False
-
-    def record(self) -> None:
-        """Makes the functions record, if v2 has been imported; called before a pending tensor is returned."""
-        if not self._are_known and _V2 in sys.modules:
-            _record_functions(self._patches)
-            self._are_known = True
+    if _V2 in sys.modules:
+        patches.once(_record_functions)
 
 
 def _record_functions(patches: Patches) -> None:
@@ -145,22 +136,30 @@ def call_on_pending(calls: ComposeCalls, compose: Any, tensor: Any, plain: Calla
     return tensor
 
 
-def _run(run: Pipeline, tensor: object, site: Site) -> Any:
+def _run(run: Pipeline, tensor: object, site: Site) -> object:
     from fastpipe.program.pending_tensor import record_of, with_pixels
+    from fastpipe.transforms.compose_plan import run_drawn
 
     record = record_of(tensor)
     if record is None or not run.drawn or not _is_v2(run.drawn[0]):  # all transforms of a run are v1's, or all are v2's
-        return _called(run, tensor)
-    account: Any = record.account
-    if account.library is None or not site.is_check_due() or calls_back(run.drawn):
-        return _drawn(run, tensor, record, site)
+        return call_in_turn(run, tensor)
+    drawn = partial(run_drawn, run, tensor, record.shape, site.count_failed, partial(_made, record, site))
+    library = record.account.library
+    if library is None or not site.is_check_due() or calls_back(run.drawn):
+        return drawn()
     names = ", ".join(type(one).__name__ for one in run.drawn)
-    return check_call(
-        site,
-        lambda: with_pixels(_drawn(run, tensor, record, site)),
-        lambda: _called(run, account.library()),
-        names,
-    )
+    return check_call(site, lambda: with_pixels(drawn()), lambda: call_in_turn(run, library()), names)
+
+
+def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape, tensor: torch.Tensor) -> object:
+    """The result of drawn steps on a pending tensor."""
+    from fastpipe.program.pending_tensor import with_steps
+
+    made = with_steps(tensor, steps, None, SiteAccount(site, None))
+    if made is None:
+        whole = *record.steps, *steps
+        made = record.source.run(whole, record.source.program(whole), in_rows=True)
+    return made
 
 
 def _is_v2(transform: object) -> bool:
@@ -168,36 +167,3 @@ def _is_v2(transform: object) -> bool:
     from fastpipe.transforms.adapters import planned
 
     return hasattr(planned(transform), "_plans_itself")
-
-
-def _called(run: Pipeline, image: object) -> Any:
-    for transform in (*run.drawn, *run.unplanned):
-        image = transform(image)
-    return image
-
-
-def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
-    """Applies a run by drawing it; calls its transforms if that fails."""
-    from fastpipe.program.pending_tensor import with_steps
-    from fastpipe.rng import drawing
-    from fastpipe.transforms.sized_image import Untraceable
-
-    turn = drawing(globally=True, with_python=run.draws_from_python)
-    try:
-        with turn as generators:
-            steps = run.steps(record.shape, generators)
-        if not steps:
-            return tensor
-        made = with_steps(tensor, steps, None, SiteAccount(site, None))
-        if made is None:
-            whole = *record.steps, *steps
-            made = record.source.run(whole, record.source.program(whole), in_rows=True)
-        return made
-    except (PlanError, Untraceable):
-        turn.rewind()
-        return _called(run, tensor)
-    except Exception as error:  # the transforms raise the user's error when called
-        turn.rewind()
-        made = _called(run, tensor)
-        site.count_failed(error)  # they didn't raise, so it is a bug in fastpipe
-        return made

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import is_pending
-from fastpipe.hooks.pillow import make_from_files, replace_by_recording, try_ours
+from fastpipe.hooks.recording import make_from_files, replace_by_recording, try_ours
+from fastpipe.pending import is_pending
 
 _NAMES = {
     "torchvision.transforms._functional_pil": ("adjust_hue", "pad", "to_grayscale"),

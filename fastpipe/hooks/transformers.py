@@ -10,10 +10,10 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import FunctionsOnTensors
-from fastpipe.hooks.pillow import may_be_pending, recorded_tensor
+from fastpipe.hooks.recording import recorded_tensor
 from fastpipe.pending import is_pending
 
 _NAME = "transformers.image_processing_backends.TorchvisionBackend"
@@ -24,16 +24,15 @@ def hook(module: ModuleType, patches: Patches) -> None:
     backend: Any = getattr(module, "TorchvisionBackend", None)
     if not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
         return
-    functions = FunctionsOnTensors(patches)
-    patches.wrap(backend, "process_image", partial(_processing, functions))
+    patches.wrap(backend, "process_image", partial(_processing, patches))
     patches.wrap(backend, "_preprocess", partial(_preprocessing, backend))
 
 
-def _processing(functions: FunctionsOnTensors, plain: Function) -> Function:
+def _processing(patches: Patches, plain: Function) -> Function:
     """``process_image``, which gives a tensor ``(C, H, W)`` in planes."""
 
-    def process_image(self: object, image: Any, *args: object, **options: Any) -> object:
-        if args or not may_be_pending(image) or not is_pending(image):
+    def process_image(self: object, image: object, *args: object, **options: object) -> object:
+        if args or not is_pending(image) or not is_pillow_image(image):
             return plain(self, image, *args, **options)
         site = LEDGER.site("function", f"{_NAME}.process_image")
         if site.is_off or options.get("device") is not None or image.mode != "RGB":
@@ -42,7 +41,7 @@ def _processing(functions: FunctionsOnTensors, plain: Function) -> Function:
 
         if torch_modes_active():
             return plain(self, image, **options)
-        made = recorded_tensor(site, functions, image, "pil_to_tensor", partial(plain, self, **options), in_planes=True)
+        made = recorded_tensor(site, patches, image, "pil_to_tensor", partial(plain, self, **options), in_planes=True)
         return plain(self, image, **options) if made is None else made
 
     return process_image

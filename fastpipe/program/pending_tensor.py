@@ -133,11 +133,6 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     return made
 
 
-def is_pending(tensor: object) -> bool:
-    """True for a tensor whose elements haven't been made yet."""
-    return isinstance(tensor, _Pending) and _KEY in vars(tensor)
-
-
 def plain_class(tensor: object) -> type:
     """The class of a tensor; for a pending one the class that it will have with its elements."""
     kind: type = getattr(type(tensor), "plain", type(tensor))

@@ -50,6 +50,10 @@ class Account(Protocol):
     def checks(self) -> bool:
         """True if results have to go through `check`."""
 
+    @property
+    def library(self) -> Library | None:
+        """Makes the same tensor by the library alone; None if the library would have to draw."""
+
     def count(self, seconds: float) -> None:
         """Adds the seconds that making elements took."""
 
