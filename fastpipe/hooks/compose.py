@@ -87,9 +87,9 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_check_due():
             return self._checked(call, image)
-        from fastpipe.kernels.memory import stacked_results
+        from fastpipe.program.batch_results import batch_results
 
-        plans, results, begun = _plans(), stacked_results(), time.perf_counter()
+        plans, results, begun = _plans(), batch_results(), time.perf_counter()
         last = self._made_later if results is not None and results.later else plans.made_at_once
         for run in call.runs:
             run_last = last if run is call.runs[-1] else plans.made_at_once

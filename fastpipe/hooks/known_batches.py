@@ -10,10 +10,9 @@ from __future__ import annotations
 import operator
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch.utils.data import ConcatDataset
@@ -24,6 +23,7 @@ from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import calls_back
+from fastpipe.hooks.fetchers import Fetcher, once_a_fetcher
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
 from fastpipe.interop.datasets import known_class
@@ -41,21 +41,11 @@ class KnownBatches:
         dataset: the fetcher's dataset.
     """
 
-    _of: ClassVar[weakref.WeakKeyDictionary[Any, KnownBatches]] = weakref.WeakKeyDictionary()
-
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self._files = _Files()
         self._arrays: _Arrays | None = None
         self._originals: tuple[Pipeline, Originals] | None = None
-
-    @classmethod
-    def of(cls, fetcher: Any) -> KnownBatches:
-        """The `KnownBatches` of a fetcher."""
-        found = cls._of.get(fetcher)
-        if found is None or found.dataset is not fetcher.dataset:
-            found = cls._of[fetcher] = cls(fetcher.dataset)
-        return found
 
     @staticmethod
     def collates(function: Any) -> bool:
@@ -175,6 +165,12 @@ class KnownBatches:
         if self._arrays is None or not self._arrays.are_of(dataset, known):
             self._arrays = _Arrays(dataset, known)
         return self._arrays.made
+
+
+@once_a_fetcher
+def known_batches(fetcher: Fetcher) -> KnownBatches:
+    """The `KnownBatches` of one of torch's fetchers."""
+    return KnownBatches(fetcher.dataset)
 
 
 class _Arrays:

@@ -28,6 +28,7 @@ from fastpipe.ops import (
 )
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
+from fastpipe.program.batch_results import batch_results
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
     TO_TENSOR,
@@ -127,9 +128,9 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     )
     record.owner = weakref.ref(made)
     made.__dict__[_KEY] = record
-    results = memory.stacked_results()
+    results = batch_results()
     if results is not None:
-        results.add(record)
+        results.add_pending(made)
     return made
 
 
@@ -137,6 +138,12 @@ def plain_class(tensor: object) -> type:
     """The class of a tensor; for a pending one the class that it will have with its elements."""
     kind: type = getattr(type(tensor), "plain", type(tensor))
     return kind
+
+
+def work_of(tensor: torch.Tensor) -> PendingWork:
+    """The work of a pending tensor."""
+    work: PendingWork = vars(tensor)[_KEY]
+    return work
 
 
 def record_of(tensor: object) -> Record | None:
