@@ -355,7 +355,7 @@ class ImageStages:
             and self._is_for_core(task)
         )
 
-    def _lazy_image(self, task: SampleTask) -> Image.Image | LazySource:
+    def _lazy_image(self, task: SampleTask) -> object:
         file: Encoded = task.encoded
         steps, program = task.steps, task.program
         assert steps is not None
@@ -366,8 +366,7 @@ class ImageStages:
         if self._takes_source and not steps:
             return source
         if claimed_by_core(program) is None:
-            image: Image.Image = source.run(program)
-            return image
+            return source.run(program)
         return LazyImage(source, "RGB", steps=steps, size=(program.result.width, program.result.height))
 
     def _load(self, task: SampleTask) -> None:

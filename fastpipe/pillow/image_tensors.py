@@ -21,7 +21,7 @@ from fastpipe.ops import (
     ToTensor,
     interned_once,
 )
-from fastpipe.pillow.lazy_image import lazy_of, plain_way, shown_steps, source_of
+from fastpipe.pillow.lazy_image import image_record_of, lazy_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
@@ -107,20 +107,20 @@ def image_tensor(
         in_planes: the tensor lies in planes without gaps, as ``contiguous()`` makes it.
     """
     lazy = lazy_of(image)
-    source, shape = (None, None) if lazy is None else (source_of(lazy), shape_of(lazy))
-    if lazy is None or source is None or shape is None or not core.available():
+    record, shape = image_record_of(lazy), shape_of(lazy)
+    if lazy is None or record is None or shape is None or not core.available():
         return None
     if shape.channels != 3:  # torchvision's strides of one channel are those of a transposed array
         return None
-    if shape.height * shape.width < LEAST_PIXELS or not source.is_sound:
+    if shape.height * shape.width < LEAST_PIXELS or not record.source.is_sound:
         return None  # the caller of the function has to see the error
     if torch.get_default_dtype() is not torch.float32 or torch._C._get_tracing_state() is not None:
         return None
-    by_pillow, recorded = plain_way(lazy), shown_steps(lazy)
-    if by_pillow is None or recorded is None:
+    by_pillow = record.plain_way()
+    if by_pillow is None:
         return None
     steps, dtype = _CONVERSIONS[name]
-    shown = _ShownPixels(source, (*recorded, *steps), shape, in_planes)
+    shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
     work = behind_conversion(shown, (), result, account_of(by_pillow))
@@ -137,12 +137,12 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
         account: the tensor's account.
     """
     lazy = lazy_of(image)
-    source, recorded = (None, None) if lazy is None else (source_of(lazy), shown_steps(lazy))
-    if source is None or recorded is None or shape.channels != 3 or not source.is_sound:
+    record = image_record_of(lazy)
+    if lazy is None or record is None or shape.channels != 3 or not record.source.is_sound:
         return None
     if torch._C._get_tracing_state() is not None:
         return None
-    shown = _ShownPixels(source, (*recorded, *steps), shape)
+    shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape)
     program = shown.program(())
     conversion, (height, width, channels) = program.conversion, program.result
     if conversion is None or conversion.dtype not in _STACKED or program.tv_image:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import is_trying_plain_way, raise_if_ours
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.program import Program, Views
+from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, ImageShape, Step
 
 _CHANNELS = {"RGB": 3, "L": 1}
@@ -32,6 +33,9 @@ _LEAST_COPIED = 4000  # pixels; Pillow copies fewer pixels faster
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """The dtypes that the core can write."""
+
+Info: TypeAlias = dict[str | tuple[int, int], object]
+"""Pillow's ``info`` of an image."""
 
 MakePixels: TypeAlias = Callable[[Program, torch.Tensor | None, bool], object]
 """Runs a program up to its conversion, from a source; takes the program, the tensor to write to or None, and `in_rows`.
@@ -332,7 +336,11 @@ def _tensor_shape(shape: ImageShape) -> tuple[int, int, int]:
     return shape.channels, shape.height, shape.width
 
 
-def to_pil(image: object) -> Any:
+@overload
+def to_pil(image: Pixels) -> Image.Image: ...
+@overload
+def to_pil(image: object) -> object: ...
+def to_pil(image: object) -> object:
     """Converts arrays ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, to new PIL images; returns others unchanged."""
     if isinstance(image, list):
         return [to_pil(view) for view in image]
@@ -351,7 +359,7 @@ def to_pil(image: object) -> Any:
     return Image.fromarray(np.array(pixels, order="C"))  # copied, because the array may be the thread's decode buffer
 
 
-def to_array(image: Image.Image) -> Any:
+def to_array(image: Image.Image) -> Pixels:
     """A PIL image in mode RGB or L as an array ``(H, W, C)``; by the core in a tenth of Pillow's time."""
     pixels = core.memory_of(image) if core.available() else None
     if pixels is None:
@@ -364,7 +372,7 @@ def to_array(image: Image.Image) -> Any:
     return made
 
 
-def copied_info(image: Image.Image) -> dict[Any, Any]:
+def copied_info(image: Image.Image) -> Info:
     """A copy of an image's ``info``, as Pillow's methods copy it."""
     info = image.info
     if _COPIES_LISTS and any(map(isinstance, info.values(), repeat(list))):
