@@ -16,9 +16,9 @@ from typing import IO, TypeAlias
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core
+from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_OPEN, Held
 from fastpipe.pillow.lazy_file import OWN_MODES, TO_RGB, LazyFile, LazyJpeg, LazyPng, begin_lazy
-from fastpipe.pillow.lazy_image import CLASS
 from fastpipe.pillow.lazy_source import Check, OnMistake
 from fastpipe.pillow.unread import open_unread
 
@@ -50,14 +50,14 @@ def adopt(
         on_mistake: is called with errors of fastpipe's that Pillow doesn't have: see `LazySource`.
     """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in OWN_MODES:
-        kind: object = LazyJpeg
+        kind: type[LazyFile] = LazyJpeg
     elif type(image) is PngImagePlugin.PngImageFile and not image.is_animated and image.mode in (*OWN_MODES, *TO_RGB):
         kind = LazyPng
     else:
         return image
     if core.available():
         begin_lazy(image, [*image.tile], check, on_mistake)
-        CLASS.__set__(image, kind)
+        set_class(image, kind)
         if isinstance(image, LazyFile) and image.filename:  # else it was opened by the caller
             OPEN_FILES.add(image)
     return image

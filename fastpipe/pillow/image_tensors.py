@@ -56,8 +56,6 @@ class _ShownPixels(TensorSource):
 
     def __init__(self, source: LazySource, first: tuple[Step, ...], shape: ImageShape, in_planes: bool = False) -> None:
         self.shape = shape
-        self.array = None
-        self.is_turned = False
         self._source, self._first, self._in_planes = source, first, in_planes
 
     def program(self, steps: tuple[Step, ...]) -> Program:
@@ -67,17 +65,18 @@ class _ShownPixels(TensorSource):
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> object:
+    ) -> torch.Tensor:
         source = self._source
         try:
-            return source.run(program, out, in_rows=in_rows)
+            made = source.run(program, out, in_rows=in_rows)
         except Exception as error:  # fastpipe's error, or Pillow's, which Pillow raises again
             whole = None if source.on_mistake is None else source.opened_by_pillow()
             if source.on_mistake is None or whole is None:
                 raise
             made = run_on_image(program, whole.convert("RGB"), out, in_rows=in_rows)
             source.on_mistake(error)
-            return made
+        assert isinstance(made, torch.Tensor)
+        return made
 
     def held_bytes(self) -> int:
         return len(self._source.encoded.data)
@@ -90,9 +89,6 @@ class _ShownPixels(TensorSource):
                 raise
             self._source.on_mistake(error)
             return False
-
-    def decode(self) -> bool:
-        raise NotImplementedError("each tensor is made from the file")
 
 
 def image_tensor(

@@ -21,10 +21,10 @@ from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
 from fastpipe.core.headers import MAYBE_MPO
+from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_BYTES, Held
 from fastpipe.pillow.image_record import OnInfo, PlainCall
 from fastpipe.pillow.lazy_image import (
-    CLASS,
     PILLOWS_LOAD,
     ArrayInterface,
     Claimed,
@@ -81,7 +81,7 @@ class LazyFile(_Base):
         _ = self.info  # read while the class is ours: see `UnreadJpeg`
         if self._fastpipe_is_loaded:
             _ = self.im
-        CLASS.__set__(self, kind)
+        set_class(self, kind)
 
     # -- the file
 

@@ -18,6 +18,7 @@ import torch
 from PIL import Image, ImageFile, ImageFilter, ImagePalette
 
 from fastpipe.ops import Crop, Operation, RgbToGrayscale, TensorConversion
+from fastpipe.pending import set_class
 from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
 from fastpipe.pillow.lazy_operations import PointTable
 from fastpipe.pillow.lazy_source import LazySource
@@ -37,9 +38,6 @@ from fastpipe.types import Box, ImageShape, Size, Step
 
 if TYPE_CHECKING:
     from PIL._imaging import ImagingCore
-
-CLASS: Any = vars(object)["__class__"]
-"""``object.__class__``, for classes that override ``__class__``."""
 
 GRAY_IN_THREE = RgbToGrayscale(3)
 _MOST_STEPS = 48
@@ -140,7 +138,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     @__class__.setter
     def __class__(self, kind: type) -> None:  # as code does that derives from Pillow's class
-        CLASS.__set__(_made(self), kind)
+        set_class(_made(self), kind)
 
     def __getattr__(self, name: str) -> Any:
         if name == "info":  # several threads may read it first
@@ -395,7 +393,7 @@ def _plain(image: Image.Image) -> Image.Image:
     own.setdefault("_im", None)
     _ = image.info  # a plain image has it
     if isinstance(image, LazyImage):
-        CLASS.__set__(image, Image.Image)
+        set_class(image, Image.Image)
     own.pop("_fastpipe", None)
     return image
 

@@ -116,7 +116,7 @@ def _run_again(
         known = jobs.keep(key, prepared_program(program, image, in_rows) or False)
     if not known:
         return None
-    made = known.run_on(image, bool(program.keeps_info))
+    made = known.run_on(image)
     if made is None or known.dtype is None:
         return made
     return AS_TV_IMAGE.apply(made) if program.tv_image else made
@@ -151,7 +151,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         if jobs:
             known = jobs.get((image.mode, image.size))
             if known and core.available() and not is_transparent(image):
-                made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image, known.keeps_info)
+                made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image)
                 if made is not None:
                     return made  # type: ignore[no-any-return]
         shape = shape_of(image)
@@ -181,8 +181,8 @@ def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: 
     if key not in jobs:
         jobs.keep(key, None)
     elif jobs[key] is None:
-        made = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
-        jobs[key] = made is not None and made._replace(keeps_info=operation.keeps_info(shape))
+        box, keeps_info = Box(0, 0, shape.height, shape.width), operation.keeps_info(shape)
+        jobs[key] = prepared((operation,), None, image, shape, box, keeps_info) or False
 
 
 def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
