@@ -86,14 +86,14 @@ def run_on_image(
 
     jobs = None if out is not None or program.memo is None else program.memo.jobs
     if jobs is not None:
-        made = _run_again(program, image, in_rows, jobs)
-        if made is not None:
-            return made
+        again = _run_again(program, image, in_rows, jobs)
+        if again is not None:
+            return again
 
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         return on_pixels(image, program.steps, program.conversion, into, program.region, in_rows)
 
-    made = run(program, from_memory, out, in_rows)
+    made: object = run(program, from_memory, out, in_rows)
     if isinstance(made, Image.Image) and isinstance(image, Image.Image):
         if made is image:
             made = image.copy()
@@ -185,7 +185,7 @@ def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: 
         jobs[key] = prepared((operation,), None, image, shape, box, keeps_info) or False
 
 
-def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
+def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> object:
     """Runs a program from any source; see `execute` for the arguments and the result. None if `make` returns None."""
     if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
@@ -269,7 +269,7 @@ def _claimed(
     """
     run_prefix = getattr(type(image), "_fastpipe_claim", None)
     if run_prefix is not None:  # a lazy image can do it without its pixels: see `fastpipe.pillow.lazy_image`
-        claimed: tuple[Any, int, bool] | None = run_prefix(image, box, steps, conversion, out, in_rows)
+        claimed: tuple[object, int, bool] | None = run_prefix(image, box, steps, conversion, out, in_rows)
         if claimed is not None:
             return claimed
     job = core.thread_job()
