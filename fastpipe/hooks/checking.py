@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from fastpipe.hooks.kinds import is_array, is_pillow_image, is_tensor
 from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import plainly
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
 
     from fastpipe.rng.state import GeneratorStates
 
@@ -93,9 +95,9 @@ def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) ->
     raise error
 
 
-def _make_pixels(made: Any) -> None:
+def _make_pixels(made: object) -> None:
     """Makes the pixels of a lazy image, so that the time of fastpipe's way includes them."""
-    if _are("PIL.Image", "Image", made):
+    if is_pillow_image(made):
         made.load()  # an opened file without operations has no ``im`` before
         _ = made.im
 
@@ -108,14 +110,14 @@ def _difference(made: object, expected: object, after: GeneratorStates, plain_af
     return ""
 
 
-def same_pixels(one: Any, other: Any) -> bool:
+def same_pixels(one: object, other: object) -> bool:
     """True if two samples are equal: type, shape, dtype and every value of tensors, arrays and Pillow images."""
-    if _are("torch", "Tensor", one, other):
+    if is_tensor(one) and is_tensor(other):
         same_kind = one.shape == other.shape and one.dtype == other.dtype
         return same_kind and _same_bytes(one.detach().cpu().numpy(), other.detach().cpu().numpy())
-    if _are("PIL.Image", "Image", one, other):
+    if is_pillow_image(one) and is_pillow_image(other):
         return (one.mode, one.size) == (other.mode, other.size) and one.tobytes() == other.tobytes()
-    if _are("numpy", "ndarray", one, other):
+    if is_array(one) and is_array(other):
         return one.shape == other.shape and one.dtype == other.dtype and _same_bytes(one, other)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_pixels(one[key], other[key]) for key in one)
@@ -124,13 +126,7 @@ def same_pixels(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _are(module: str, name: str, *things: object) -> bool:
-    """True if all objects are of a class; False if its module hasn't been imported."""
-    kind: Any = getattr(sys.modules.get(module), name, ())
-    return all(isinstance(one, kind) for one in things)
-
-
-def _same_bytes(one: Any, other: Any) -> bool:
+def _same_bytes(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
     import numpy as np
 
     return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # here NaN equals itself
@@ -166,7 +162,7 @@ class SiteAccount:
         self.site.count(seconds, 0)
         return made if same else expected
 
-    def after(self, call: Callable[[Any], Any]) -> SiteAccount:
+    def after(self, call: Callable[[torch.Tensor], torch.Tensor]) -> SiteAccount:
         """The account of the tensor that the library's call makes from this one."""
         library = self.library
         return SiteAccount(self.site, None if library is None else lambda: call(library()), self.checks)

@@ -24,7 +24,7 @@ class FasterFunction(ABC):
         self._name, self._plain = name, plain
 
     @abstractmethod
-    def make(self, *args: object, **kwargs: object) -> object:
+    def make(self, *args: Any, **kwargs: Any) -> object:
         """Makes the value for any arguments.
 
         Returns:
@@ -36,7 +36,7 @@ class FasterFunction(ABC):
     def _site(self) -> Site:
         return LEDGER.site("function", self._name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         site = self._site
         if site.is_off:
             return self._plain(*args, **kwargs)

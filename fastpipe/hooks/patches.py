@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
-Function = Callable[..., Any]
+Function: TypeAlias = Callable[..., Any]
 
 
 class _Thread(threading.local):
@@ -156,7 +156,7 @@ class _Builtin:
         self._function = function
         self.__doc__, self.__module__ = plain.__doc__, plain.__module__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self._function(*args, **kwargs)
 
     @property  # type: ignore[misc]
@@ -166,7 +166,7 @@ class _Builtin:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return self._plain.__reduce__()
 
     def __repr__(self) -> str:

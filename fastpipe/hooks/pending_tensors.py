@@ -6,13 +6,13 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import SiteAccount, check_call
-from fastpipe.hooks.compose import ComposeCalls, call_in_turn, calls_back
+from fastpipe.hooks.compose import ComposeCalls, Composed, call_in_turn, calls_back
 from fastpipe.hooks.ledger import LEDGER, Site
-from fastpipe.hooks.patches import Patches, is_plain
+from fastpipe.hooks.patches import Function, Patches, is_plain
 
 if TYPE_CHECKING:
     import torch
@@ -60,18 +60,18 @@ def _record_functions(patches: Patches) -> None:
         patches.wrap(tv_tensors, "wrap", _wrapping)
 
 
-def _wrapping(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapping(plain: Function) -> Function:
     """Wraps ``tv_tensors.wrap`` so that it never makes a tensor of a pending class."""
     from fastpipe.program.pending_tensor import plain_class
 
-    def wrap(wrappee: Any, *, like: Any, **options: Any) -> Any:
+    def wrap(wrappee: torch.Tensor, *, like: object, **options: object) -> object:
         kind = plain_class(like)
         return plain(wrappee, like=like, **options) if kind is type(like) else wrappee.as_subclass(kind)
 
     return wrap
 
 
-def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any) -> Any:
+def _recorded(function: Function, kernel: Function, image: torch.Tensor, *args: object, **kwargs: object) -> object:
     """The result of a function on a tensor; a pending one if possible."""
     from fastpipe.program.pending_tensor import record_of, with_pixels
     from fastpipe.transforms.sized_image import Untraceable
@@ -94,9 +94,11 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
     return made
 
 
-def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _behind(
+    record: Record, function: Function, image: torch.Tensor, args: tuple[object, ...], kwargs: dict[str, object]
+) -> torch.Tensor | None:
     """The pending result of a function; None if the library has to compute it."""
-    from fastpipe.program.pending_tensor import with_steps
+    from fastpipe.program.pending_tensor import plain_class, with_steps
     from fastpipe.torch_modes import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
@@ -107,17 +109,19 @@ def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kw
         return image
     if function.__name__ == "rgb_to_grayscale":  # its three channels share one memory
         return None
-    return with_steps(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
+    return with_steps(image, steps, plain_class(image), record.account.after(partial(_call, function, args, kwargs)))
 
 
-def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], image: Any) -> Any:
+def _call(
+    function: Callable[..., torch.Tensor], args: tuple[object, ...], kwargs: dict[str, object], image: torch.Tensor
+) -> torch.Tensor:
     return function(image, *args, **kwargs)
 
 
 # -- Compose
 
 
-def call_on_pending(calls: ComposeCalls, compose: Any, tensor: Any, plain: Callable[..., Any]) -> Any:
+def call_on_pending(calls: ComposeCalls, compose: Composed, tensor: object, plain: Function) -> object:
     """Applies a ``Compose`` to a pending tensor; the result is pending, too, if possible.
 
     Args:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 from fastpipe.hooks.checking import clock
+from fastpipe.hooks.kinds import is_array, is_pillow_image
 
 
 def plain_image(image: object) -> tuple[object, float]:
@@ -19,9 +17,7 @@ def plain_image(image: object) -> tuple[object, float]:
         broken file, and for any other object, such as a tensor, which fastpipe leaves to its library.
     """
     begun = clock()
-    pillow: Any = sys.modules.get("PIL.Image")
-    numpy: Any = sys.modules.get("numpy")
-    if pillow is not None and isinstance(image, pillow.Image):
+    if is_pillow_image(image):
         from fastpipe.pillow.lazy_image import shadow_of
         from fastpipe.program.mistakes import raise_again
 
@@ -30,6 +26,6 @@ def plain_image(image: object) -> tuple[object, float]:
         except Exception as error:  # of a broken file: its next user gets the error
             if not raise_again(image, error):
                 raise
-    if numpy is not None and isinstance(image, numpy.ndarray):
+    if is_array(image):
         return image.copy(), clock() - begun
     return None, 0.0

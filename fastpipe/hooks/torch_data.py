@@ -16,6 +16,7 @@ from fastpipe.hooks.patches import Function, Patches, is_plain, plainly
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
     from typing_extensions import TypeIs
 
     from fastpipe.hooks.fetchers import Fetcher, StreamFetcher
@@ -77,7 +78,7 @@ def _working(plain: Function) -> Function:
 def _timed(plain: Function) -> Function:
     times = LoaderTimes()
 
-    def next_batch(self: object) -> object:
+    def next_batch(self: _BaseDataLoaderIter) -> object:
         return times.next_of(self, plain)
 
     return next_batch

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER
@@ -19,10 +19,20 @@ from fastpipe.pending import is_pending
 _NAME = "transformers.image_processing_backends.TorchvisionBackend"
 
 
+class _Processor(Protocol):
+    """The methods of a processor that are called here."""
+
+    def resize(self, *, image: object, size: object, resample: object) -> object:
+        """Resizes a tensor."""
+
+    def center_crop(self, image: object, crop_size: object) -> object:
+        """Cuts out the centre of a tensor."""
+
+
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces the methods that all such processors have; not where torchvision is missing."""
-    backend: Any = getattr(module, "TorchvisionBackend", None)
-    if not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
+    backend: type | None = getattr(module, "TorchvisionBackend", None)
+    if backend is None or not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
         return
     patches.wrap(backend, "process_image", partial(_processing, patches))
     patches.wrap(backend, "_preprocess", partial(_preprocessing, backend))
@@ -47,11 +57,11 @@ def _processing(patches: Patches, plain: Function) -> Function:
     return process_image
 
 
-def _preprocessing(backend: Any, plain: Function) -> Function:
+def _preprocessing(backend: type, plain: Function) -> Function:
     """``_preprocess``, which resizes and cuts out the centre, normalises and stacks."""
     own = [(name, getattr(backend, name)) for name in ("resize", "center_crop")]
 
-    def preprocess(self: Any, images: Any, *args: object, **options: Any) -> object:
+    def preprocess(self: _Processor, images: object, *args: object, **options: Any) -> object:
         kind = type(self)
         if (
             args
@@ -73,7 +83,7 @@ def _preprocessing(backend: Any, plain: Function) -> Function:
 
 
 def _resized(
-    processor: Any,
+    processor: _Processor,
     image: object,
     *,
     do_resize: bool,
@@ -84,5 +94,5 @@ def _resized(
     **_: object,
 ) -> object:
     """The image's tensor resized, and its centre cut out, as the processor is asked to."""
-    made: Any = processor.resize(image=image, size=size, resample=resample) if do_resize else image
+    made = processor.resize(image=image, size=size, resample=resample) if do_resize else image
     return processor.center_crop(made, crop_size) if do_center_crop else made
