@@ -18,7 +18,6 @@ _NEEDED = (
     "fastpipe.hooks.batch_memory",
     "fastpipe.hooks.checking",
     "fastpipe.hooks.known_batches",
-    "fastpipe.hooks.plain_images",
     "fastpipe.pillow.files",
     "fastpipe.pillow.image_tensors",
     "fastpipe.rng.state",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-_OTHER_VALUES = "{} gave other values than the library itself"
+OTHER_VALUES = "{} gave other values than the library itself"
 
 clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-4 else time.perf_counter
 """CPU seconds of this thread, if the system counts them precisely: without other processes' work; else wall time."""
@@ -62,23 +62,23 @@ def check_call(
     return made
 
 
-def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], what: str) -> Result:
-    """Checks a call that draws nothing, as `check_call` does, in a process that may not have torch.
+def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], difference: str) -> Result:
+    """Compares a result that needed no random numbers with the library's own; returns the library's if they differ.
 
     Args:
         site: counts the check.
         made: the result of fastpipe's way.
         seconds: the time that it took.
         plain: the library's own way.
-        what: a description of the call, for the warning.
+        difference: the text of the warning if they differ.
     """
     begun = clock()
     with plainly():
         expected = plain()
     plain_seconds = clock() - begun
-    difference = "" if same_pixels(made, expected) else _OTHER_VALUES.format(what)
-    site.add_check(plain_seconds, seconds, difference)
-    return expected if difference else made
+    is_same = same_pixels(made, expected)
+    site.add_check(plain_seconds, seconds, "" if is_same else difference)
+    return made if is_same else expected
 
 
 def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) -> Result:
@@ -104,7 +104,7 @@ def _make_pixels(made: object) -> None:
 
 def _difference(made: object, expected: object, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
     if not same_pixels(made, expected):
-        return _OTHER_VALUES.format(what)
+        return OTHER_VALUES.format(what)
     if not after.draws_like(plain_after):
         return f"{what} left a random generator in another state than the library itself"
     return ""
@@ -132,6 +132,31 @@ def _same_bytes(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
     return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # here NaN equals itself
 
 
+def plain_image(image: object) -> tuple[object, float]:
+    """Makes the same image by Pillow alone, from the file's bytes and the recorded operations; copies a plain image.
+
+    Args:
+        image: a Pillow image, or an array.
+
+    Returns:
+        The image, and the seconds that Pillow took. The image is None if Pillow's calls for it are unknown, for a
+        broken file, and for any other object, such as a tensor, which fastpipe leaves to its library.
+    """
+    begun = clock()
+    if is_pillow_image(image):
+        from fastpipe.pillow.lazy_image import shadow_of
+        from fastpipe.program.mistakes import raise_again
+
+        try:
+            return shadow_of(image), clock() - begun
+        except Exception as error:  # of a broken file: its next user gets the error
+            if not raise_again(image, error):
+                raise
+    if is_array(image):
+        return image.copy(), clock() - begun
+    return None, 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class SiteAccount:
     """The account of a pending tensor: counts at a site, and may check the tensor.
@@ -153,14 +178,10 @@ class SiteAccount:
     def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
         """Compares a result with the library's; returns the library's if they differ."""
         assert self.library is not None
-        begun = time.perf_counter()
-        with plainly():
-            expected = self.library()
-        same = same_pixels(made, expected)
-        difference = "" if same else "an image had other values than the library itself gives"
-        self.site.add_check(time.perf_counter() - begun, seconds, difference)
+        difference = "an image had other values than the library itself gives"
+        checked = check_value(self.site, made, seconds, self.library, difference)
         self.site.count(seconds, 0)
-        return made if same else expected
+        return checked
 
     def after(self, call: Callable[[torch.Tensor], torch.Tensor]) -> SiteAccount:
         """The account of the tensor that the library's call makes from this one."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from fastpipe.hooks.checking import SiteAccount, check_call
+from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
 from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals, is_librarys
@@ -123,7 +123,6 @@ class ComposeCalls:
 
     def _checked(self, call: ComposePlan, image: object) -> object:
         """Applies the transforms run by run; compares drawn runs with the library's own result."""
-        from fastpipe.hooks.plain_images import plain_image
         from fastpipe.program.on_image import shape_of
         from fastpipe.transforms.compose_plan import run_one
 

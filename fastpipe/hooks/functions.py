@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any
 
-from fastpipe.hooks.checking import check_value
+from fastpipe.hooks.checking import OTHER_VALUES, check_value
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
 
@@ -54,6 +54,7 @@ class FasterFunction(ABC):
         if not site.is_check_due():
             site.count(seconds)
             return made
-        made = check_value(site, made, seconds, partial(self._plain, *args, **kwargs), self._name)
+        difference = OTHER_VALUES.format(self._name)
+        made = check_value(site, made, seconds, partial(self._plain, *args, **kwargs), difference)
         site.count(None)
         return made

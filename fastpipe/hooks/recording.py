@@ -10,11 +10,10 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
-from fastpipe.hooks.checking import SiteAccount, check_call
+from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import record_functions
-from fastpipe.hooks.plain_images import plain_image
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:

@@ -8,13 +8,12 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from fastpipe.hooks.checking import check_call
+from fastpipe.hooks.checking import check_call, plain_image
 from fastpipe.hooks.compose import CallsByObject, ComposeCalls, Composed, calls_back
 from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import call_on_pending, record_functions
-from fastpipe.hooks.plain_images import plain_image
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from types import TracebackType
+from contextlib import AbstractContextManager, ExitStack
 from typing import IO, TypeAlias
 
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
@@ -136,23 +136,7 @@ class _LazyOpener:
         return open_lazily(self.opener, file, filename)
 
 
-class PillowOpener:
-    """The registration by `register_pillow_opener`; a ``with`` block ends it."""
-
-    def __init__(self, is_new: bool) -> None:
-        self._is_new = is_new
-
-    def __enter__(self) -> PillowOpener:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._is_new:
-            unregister_pillow_opener()
-
-
-def register_pillow_opener() -> PillowOpener:
+def register_pillow_opener() -> AbstractContextManager[object]:
     """Makes the core decode the JPEG and PNG files that ``PIL.Image.open`` opens, in this process and its forks.
 
     Opened images are of Pillow's classes, as from `open_image`: pixels are decoded when, and as far as, they are used.
@@ -175,7 +159,10 @@ def register_pillow_opener() -> PillowOpener:
         if not isinstance(opener, _LazyOpener):
             Image.OPEN[name] = _LazyOpener(opener), accept
             is_new = True
-    return PillowOpener(is_new)
+    undoing = ExitStack()
+    if is_new:
+        undoing.callback(unregister_pillow_opener)
+    return undoing
 
 
 def unregister_pillow_opener() -> None:

@@ -49,6 +49,11 @@ _Given = TypeVar("_Given")
 PILLOWS_LOAD = Image.Image.load
 
 
+Edges: TypeAlias = tuple[float, float, float, float]
+"""A box as Pillow has it: left, top, right and bottom."""
+
+Color: TypeAlias = "float | tuple[float, ...] | str | None"
+
 ArrayInterface: TypeAlias = "dict[str, str | bytes | int | tuple[int, ...]]"
 """The values of an ``__array_interface__``."""
 
@@ -236,7 +241,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     __copy__ = copy
 
     @_unless_replaced
-    def crop(self, box: tuple[float, float, float, float] | None = None) -> Image.Image:
+    def crop(self, box: Edges | None = None) -> Image.Image:
         if box is None or box == (0, 0, *self._size):
             return self.copy()
         place, record = whole_box(box), _open_record(self)
@@ -249,11 +254,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     @_unless_replaced
     def resize(
-        self,
-        size: Any,
-        resample: int | None = None,
-        box: tuple[float, float, float, float] | None = None,
-        reducing_gap: float | None = None,
+        self, size: Any, resample: int | None = None, box: Edges | None = None, reducing_gap: float | None = None
     ) -> Image.Image:
         record = _open_record(self)
         own_size = Size(self.height, self.width)
@@ -289,7 +290,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         data: Sequence[Any] | None = None,
         resample: int = 0,
         fill: int = 1,
-        fillcolor: float | tuple[float, ...] | str | None = None,
+        fillcolor: Color = None,
     ) -> Image.Image:
         record = _open_record(self)
         own_size = record is not None and whole_size(size) == self._size[::-1]

@@ -193,25 +193,16 @@ class LazySource:
             self._whole = self._decode_whole()
         if self._whole is not None:
             return run_on_image(program, self._whole, out, in_rows=in_rows)
-        return run(program, partial(self._decoded_by_core, as_pil=as_pil, all_steps=all_steps), out, in_rows)
-
-    def _decoded_by_core(
-        self,
-        program: Program,
-        into: torch.Tensor | None = None,
-        in_rows: bool = False,
-        as_pil: bool = True,
-        all_steps: bool = False,
-    ) -> object:
-        made = decode_by_core(program, self.encoded, into, in_rows, as_pil, all_steps=all_steps)
-        return to_pil(made) if as_pil else made
+        by_core = partial(decode_by_core, encoded=self.encoded, as_pil=as_pil, all_steps=all_steps)
+        return run(program, by_core, out, in_rows)
 
     def _run_by_pillow(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
         self._whole = self._decode_by_pillow()
         return run_on_image(program, self._whole, out, in_rows=in_rows)
 
     def _decode_whole(self) -> Image.Image:
-        image = self._decoded_by_core(lower((), ImageShape(*self.encoded.header.size)))
+        stored = lower((), ImageShape(*self.encoded.header.size))
+        image = decode_by_core(stored, None, False, encoded=self.encoded, as_pil=True)
         return image if isinstance(image, Image.Image) else self._decode_by_pillow()
 
     def _decode_by_pillow(self) -> Image.Image:

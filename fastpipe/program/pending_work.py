@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -125,6 +126,7 @@ class FileSource(TensorSource):
         self.shape = ImageShape(*size, channels)
         self._array: Pixels | None = None  # the whole image, once it has been decoded
         self._encoded = encoded
+        self._by_core = partial(decode_by_core, encoded=encoded)
         self._orientation = orientation
         self._library = library
         self.is_turned = orientation >= 5
@@ -160,9 +162,6 @@ class FileSource(TensorSource):
         if isinstance(made, torch.Tensor):
             self._array = made.permute(1, 2, 0).numpy()
         return made is not None
-
-    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
-        return decode_by_core(program, self._encoded, into, in_rows, False)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
