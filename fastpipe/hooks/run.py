@@ -91,7 +91,7 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
             _run_module("__main__", os.path.abspath(script.target))
         else:
             _run_file(script.target, main)
-    except BaseException:
+    except BaseException:  # also SystemExit and Ctrl-C
         _hide_own_frames()
         raise
 

@@ -41,6 +41,7 @@ from fastpipe.readers.limits import SHORT_FILE
 from fastpipe.types import Header
 
 OWN_MODES = ("RGB", "L")
+"""The modes of lazy images."""
 TO_RGB = ("1", "LA", "P", "RGBA")
 """The modes from which the core can make the same pixels as Pillow's ``convert("RGB")``."""
 

@@ -141,7 +141,6 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
     """
     if not isinstance(image, Image.Image):
         return None
-    made: Any  # an image, as no single operation ends in a tensor
     width, height = image.size if box is None else (box.width, box.height)
     try:
         if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_trying_plain_way():
@@ -151,9 +150,9 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         if jobs:
             known = jobs.get((image.mode, image.size))
             if known and core.available() and not is_transparent(image):
-                made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image)
-                if made is not None:
-                    return made  # type: ignore[no-any-return]
+                again = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image)
+                if isinstance(again, Image.Image):  # as no single operation ends in a tensor
+                    return again
         shape = shape_of(image)
         if shape is None or not core.available():
             return None
@@ -166,13 +165,15 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         if jobs is not None:
             _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
-        made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
+        made, _, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
     except Exception as error:  # raised again, unless Pillow fails, too
         raise_if_ours(error, lambda: operation.apply(_cut(image, box)))
         return None
-    if taken and not keeps_info:
+    if not isinstance(made, Image.Image):
+        return None
+    if not keeps_info:
         made.info = {}
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: ImageJobs) -> None:
