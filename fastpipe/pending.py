@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import GetSetDescriptorType
+
+_CLASS: GetSetDescriptorType = vars(object)["__class__"]
+
 
 def is_pending(image: object) -> bool:
     """True if an image has no pixels yet: a Pillow image that fastpipe opened, or a tensor that it decodes later.
@@ -18,3 +22,8 @@ def is_pending(image: object) -> bool:
     """
     has_no_pixels = getattr(type(image), "_fastpipe_is_pending", None)  # an instance may have any attribute
     return has_no_pixels is not None and bool(has_no_pixels(image))
+
+
+def set_class(thing: object, kind: type) -> None:
+    """Changes the class of an object whose class overrides ``__class__``, as images and tensors without pixels do."""
+    _CLASS.__set__(thing, kind)

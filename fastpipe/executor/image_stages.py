@@ -18,10 +18,10 @@ from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
-from fastpipe.kernels import memory
 from fastpipe.ops import TensorConversion
 from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.program.batch_results import new_result
 from fastpipe.program.core_job import Encoded, add_program, claimed_by_core
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower
@@ -369,7 +369,7 @@ class ImageStages:
             and self._is_for_core(task)
         )
 
-    def _lazy_image(self, task: SampleTask) -> Image.Image | LazySource:
+    def _lazy_image(self, task: SampleTask) -> object:
         file: Encoded = task.encoded
         steps, program = task.steps, task.program
         assert steps is not None
@@ -380,8 +380,7 @@ class ImageStages:
         if self._takes_source and not steps:
             return source
         if claimed_by_core(program) is None:
-            image: Image.Image = source.run(program)
-            return image
+            return source.run(program)
         return LazyImage(source, "RGB", steps=steps, size=(program.result.width, program.result.height))
 
     def _load(self, task: SampleTask) -> None:
@@ -451,7 +450,7 @@ class _Sinks:
             self._places.write(job, position, conversion.arithmetic)
             return self.memory[position] if self.memory is not None and program.after else None
         shape = program.result
-        out = memory.new_result((shape[2], shape[0], shape[1]), conversion.dtype)
+        out = new_result((shape[2], shape[0], shape[1]), conversion.dtype)
         known_conversion, known_shape, sink = self._known
         if conversion is not known_conversion or shape != known_shape:
             sink = core.BatchSink(out[None]).sink(*conversion.arithmetic)

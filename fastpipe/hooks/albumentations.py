@@ -13,12 +13,25 @@ import sys
 import threading
 import time
 from functools import cached_property, lru_cache, partial
+from itertools import pairwise
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches, plainly
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+    from typing_extensions import TypeIs
+
+    from fastpipe.hooks.compose import Composed
+    from fastpipe.program.pending_work import NormalizedPixels
+    from fastpipe.readers.base import Pixels
+
+    Floats: TypeAlias = NDArray[np.float32]
 
 _FINGERPRINT = "9e5c6fe19016e82a"
 """Fingerprint of the functions of albucore with which ``Normalize`` computes."""
@@ -63,35 +76,57 @@ class _Normalize(FasterFunction):
         """True if this albucore's code is the one that this class was written for."""
         return _has_known_code(self._plain)
 
-    def make(self, img: Any = None, mean: Any = None, denominator: Any = None, *others: Any, **named: Any) -> Any:
+    def make(
+        self, img: object = None, mean: object = None, denominator: object = None, *others: object, **named: object
+    ) -> Floats | str:
         """The image in float32, or the reason why albucore has to make it."""
         from fastpipe.core.factors import normalized_by_factor
 
         if not self._is_known:
             return "another albucore than is known"
-        if others or named or not _is_common(img, mean, denominator):
+        if others or named or not (_is_photo(img) and _has_channels(mean) and _has_channels(denominator)):
             return "other images, means or deviations"
         made = normalized_by_factor(img, mean, denominator)
         return "images without pixels, or without the core" if made is None else made
 
 
-def _has_known_code(normalize: Any) -> bool:
+def _has_known_code(normalize: Function) -> bool:
     from fastpipe.interop.transforms.known_code import has_code
 
-    home: Any = sys.modules.get(getattr(normalize, "__module__", ""))
+    home = sys.modules.get(getattr(normalize, "__module__", ""))
     return has_code([getattr(home, name, None) for name in ("normalize", "normalize_lut")], _FINGERPRINT)
 
 
-def _is_common(img: Any, mean: Any, denominator: Any) -> bool:
+def _is_photo(img: object) -> TypeIs[Pixels]:
+    """True for a uint8 array ``(H, W, 3)``."""
     import numpy as np
 
-    if type(img) is not np.ndarray or img.dtype != np.uint8 or img.shape[2:] != (3,):
-        return False
-    values = (mean, denominator)
-    return all(type(each) is np.ndarray and each.dtype == np.float32 and each.shape == (3,) for each in values)
+    return type(img) is np.ndarray and img.dtype == np.uint8 and img.shape[2:] == (3,)
+
+
+def _has_channels(values: object) -> TypeIs[Floats]:
+    """True for a float32 array ``(3,)``."""
+    import numpy as np
+
+    return type(values) is np.ndarray and values.dtype == np.float32 and values.shape == (3,)
 
 
 # -- Normalize and ToTensorV2 together
+
+
+class _NormalizeTransform(Protocol):
+    """The attributes of albumentations' ``Normalize`` that are read here."""
+
+    normalization: str
+    mean_np: object
+    denominator: object
+
+
+class _TensorTransform(Protocol):
+    """albumentations' ``ToTensorV2``."""
+
+    def apply(self, img: Floats) -> torch.Tensor:
+        """Makes the tensor of an image."""
 
 
 class _Pair:
@@ -105,32 +140,33 @@ class _Pair:
         array: a placeholder, without values, for the floats between both; None before, and once the tensor is made.
     """
 
-    def __init__(self, normalize: Any, to_tensor: Any) -> None:
+    def __init__(self, normalize: _NormalizeTransform, to_tensor: _TensorTransform) -> None:
         self.normalize, self.to_tensor = normalize, to_tensor
-        self.array: Any = None
-        self._work: Any = None
+        self.array: Floats | None = None
+        self._work: NormalizedPixels
         self._seconds = 0.0
 
     @classmethod
-    def of(cls, compose: Any) -> _Pair | None:
+    def of(cls, compose: Composed) -> _Pair | None:
         """The last pair of a `Compose`; None for a subclass, or if the members were changed on their instances."""
         composition, pixels, pytorch = map(sys.modules.get, (_COMPOSITION, _PIXELS, _PYTORCH))
         if composition is None or pixels is None or pytorch is None or type(compose) is not composition.Compose:
             return None
-        members = compose.transforms
-        for number in range(len(members) - 1, 0, -1):
-            normalize, to_tensor = members[number - 1], members[number]
+        members: list[Any] = [*compose.transforms]
+        for normalize, to_tensor in reversed([*pairwise(members)]):
             if type(to_tensor) is pytorch.ToTensorV2 and type(normalize) is pixels.Normalize:
                 both = (normalize, to_tensor)
                 known = normalize.normalization == "standard" and all(map(_is_as_made, both)) and _pair_is_known()
                 return cls(*both) if known else None
         return None
 
-    def begin(self, image: Any) -> bool:
+    def begin(self, image: object) -> bool:
         """Takes an image to normalise; False if albumentations has to do it."""
         begun = time.perf_counter()
         site, mean, factor = self._site, self.normalize.mean_np, self.normalize.denominator
-        if site.is_off or not _is_common(image, mean, factor) or image.shape[0] * image.shape[1] < _LEAST_PIXELS:
+        if site.is_off or not (_is_photo(image) and _has_channels(mean) and _has_channels(factor)):
+            return False
+        if image.shape[0] * image.shape[1] < _LEAST_PIXELS:
             return False
         import numpy as np
         import torch
@@ -150,7 +186,7 @@ class _Pair:
         self._seconds = time.perf_counter() - begun
         return True
 
-    def tensor(self) -> Any:
+    def tensor(self) -> torch.Tensor:
         """The pending tensor."""
         from fastpipe.program.pending_tensor import pending_tensor
 
@@ -171,17 +207,16 @@ class _Pair:
         return LEDGER.site("function", _NORMALIZE)
 
 
-def _made_plainly(to_tensor: Any, pixels: Any, mean: Any, factor: Any) -> Any:
+def _made_plainly(to_tensor: _TensorTransform, pixels: Pixels, mean: Floats, factor: Floats) -> torch.Tensor:
     """The tensor, made by albumentations' own functions."""
-    pixel_transforms: Any = sys.modules[_PIXELS]
     with plainly():
-        return to_tensor.apply(pixel_transforms.normalize(pixels, mean, factor))
+        return to_tensor.apply(sys.modules[_PIXELS].normalize(pixels, mean, factor))
 
 
-def _is_as_made(transform: Any) -> bool:
+def _is_as_made(transform: object) -> bool:
     """True if no method of the instance is replaced, so that it does what its class does."""
     own = vars(transform)
-    return "apply_with_params" not in own and own["_key2func"].get("image") == transform.apply
+    return "apply_with_params" not in own and own["_key2func"].get("image") == getattr(transform, "apply", None)
 
 
 @lru_cache(maxsize=1)
@@ -191,7 +226,7 @@ def _pair_is_known() -> bool:
     return has_code(_between(), _PAIR_FINGERPRINT) and _has_known_code(sys.modules[_PIXELS].normalize)
 
 
-def _between() -> list[Any]:
+def _between() -> list[Function]:
     composition, pixels, pytorch = (sys.modules[name] for name in (_COMPOSITION, _PIXELS, _PYTORCH))
     basic, compose = composition.BasicTransform, composition.Compose
     calls = [compose.__call__, compose.check_data_post_transform, compose._track_transform_params, compose.postprocess]
@@ -201,7 +236,7 @@ def _between() -> list[Any]:
 
 
 def _composing(plain: Function) -> Function:
-    def call(self: Any, *args: Any, **data: Any) -> Any:
+    def call(self: Composed, *args: object, **data: object) -> object:
         pair = _Pair.of(self)
         if pair is None:
             return plain(self, *args, **data)
@@ -217,7 +252,7 @@ def _composing(plain: Function) -> Function:
 
 
 def _normalizing(plain: Function) -> Function:
-    def apply_with_params(self: Any, params: Any, *args: Any, **data: Any) -> Any:
+    def apply_with_params(self: object, params: object, *args: object, **data: object) -> object:
         pair: _Pair | None = getattr(_thread, "pair", None)
         if pair is None or pair.normalize is not self or pair.array is not None or not pair.begin(data.get("image")):
             return plain(self, params, *args, **data)
@@ -228,7 +263,7 @@ def _normalizing(plain: Function) -> Function:
 
 
 def _making_tensors(plain: Function) -> Function:
-    def apply_with_params(self: Any, params: Any, *args: Any, **data: Any) -> Any:
+    def apply_with_params(self: object, params: object, *args: object, **data: object) -> object:
         pair: _Pair | None = getattr(_thread, "pair", None)
         if pair is None or pair.to_tensor is not self or pair.array is None or data.get("image") is not pair.array:
             return plain(self, params, *args, **data)
@@ -242,14 +277,14 @@ def _making_tensors(plain: Function) -> Function:
 
 
 def _making_contiguous(plain: Function) -> Function:
-    def ensure_contiguous_output(arg: Any) -> Any:
+    def ensure_contiguous_output(arg: object) -> object:
         made = _turned(arg)
         return plain(arg) if made is None else made
 
     return ensure_contiguous_output
 
 
-def _turned(array: Any) -> Any:
+def _turned(array: object) -> object:
     """Copies a flipped or transposed view of an image to a new array by OpenCV; None for any other array.
 
     ``Transpose``, ``RandomRotate90`` and ``D4`` give such views. numpy copies them value by value; OpenCV takes a tenth
@@ -261,7 +296,7 @@ def _turned(array: Any) -> Any:
         return None
     if not array.size or array.ndim not in (2, 3) or array.shape[2:] not in ((), (2,), (3,), (4,)):
         return None
-    cv2: Any = sys.modules["cv2"]
+    cv2 = sys.modules["cv2"]
     upended, flipped = (stride < 0 for stride in array.strides[:2])
     upright = array[:: -1 if upended else 1, :: -1 if flipped else 1]
     across = upright.swapaxes(0, 1)
@@ -288,20 +323,21 @@ class _FilterOfBoxes:
 
     def __init__(self, plain: Function) -> None:
         self._plain = plain
-        self._last: tuple[Any, Any] = None, None
+        self._last: tuple[tuple[object, ...], NDArray[np.generic]] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        key = _key_of_boxes(*args, **kwargs)
-        asked, made = self._last
-        if key is not None and key == asked:
-            return made.copy()
+    def __call__(self, *args: Any, **kwargs: Any) -> object:
+        key, last = _key_of_boxes(*args, **kwargs), self._last
+        if key is not None and last is not None and key == last[0]:
+            return last[1].copy()
         made = self._plain(*args, **kwargs)
         if key is not None and made.size:
             self._last = key, made.copy()
         return made
 
 
-def _key_of_boxes(bboxes: Any = None, shape: Any = None, *others: Any, **named: Any) -> Any:
+def _key_of_boxes(
+    bboxes: object = None, shape: object = None, *others: object, **named: object
+) -> tuple[object, ...] | None:
     """A key of all that a result depends on; None for arguments other than those that `Compose` gives."""
     import numpy as np
 
@@ -316,7 +352,7 @@ def _key_of_boxes(bboxes: Any = None, shape: Any = None, *others: Any, **named: 
 def _checking_boxes(plain: Function) -> Function:
     """Wraps albumentations' ``check_bboxes``: skips its ``np.isclose`` if all boxes are clearly valid."""
 
-    def check_bboxes(bboxes: Any) -> None:
+    def check_bboxes(bboxes: object) -> None:
         import numpy as np
 
         if type(bboxes) is np.ndarray and bboxes.ndim == 2 and bboxes.shape[1] > 3 and _check_of_boxes_is_known(plain):

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -23,19 +23,28 @@ from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.collate import default_collate
 
-from fastpipe.hooks.type_calls import once_a_fetcher, type_calls_of
-from fastpipe.kernels.memory import StackedResults, results_in
+from fastpipe.hooks.fetchers import once_a_fetcher
+from fastpipe.hooks.patches import Function
+from fastpipe.hooks.type_calls import type_calls_of
 from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.stacking import are_alike, new_places, stacked
-from fastpipe.program.pending_tensor import is_pending, with_pixels
+from fastpipe.pending import is_pending
+from fastpipe.program.batch_results import BatchResults, results_in
+from fastpipe.program.pending_tensor import with_pixels, work_of
+from fastpipe.program.pending_work import PendingWork
 
-Fetch = Callable[[Any, Any], Any]
-Collate = Callable[[Any], Any]
-Stack = Callable[[Any], "torch.Tensor | None"]
+if TYPE_CHECKING:
+    from fastpipe.hooks.fetchers import Fetcher, StreamFetcher
 
+Fetch: TypeAlias = "Callable[[Fetcher, Sequence[object]], object]"
+Collate: TypeAlias = Callable[[Sequence[object]], object]
 _default_collate: Collate = default_collate
+Stack: TypeAlias = Callable[[Sequence[torch.Tensor]], "torch.Tensor | None"]
+
 _OFTEN = 4
 """The inverse of the largest share of pending tensors that a user's code may keep, whose pixels are made twice."""
+MOST_HELD = 1 << 26
+"""The most bytes of files that the tensors without pixels of one batch keep in memory."""
 _MOST_RESULTS = 16
 """The most results of a sample that get slots in a batch; eight crops and two views are ten."""
 
@@ -64,39 +73,37 @@ class FetcherMemory:
 
 
 @once_a_fetcher
-def memory_of(fetcher: Any) -> FetcherMemory:
+def memory_of(fetcher: Fetcher) -> FetcherMemory:
     """The `FetcherMemory` of one of torch's fetchers."""
     return FetcherMemory(stacks=not type_calls_of(fetcher).tensors)
 
 
-def fetch_in_places(fetcher: Any, indices: Sequence[Any], plain: Fetch, several: Any = None) -> object:
+def fetch_in_places(fetcher: Fetcher, indices: Sequence[object], plain: Fetch, several: object = None) -> object:
     """Calls a fetcher's own method with the results of its samples made in their slots of the batch.
 
     Args:
         fetcher: torch's fetcher of a map-style dataset, which collates batches.
         indices: the samples' indices.
         plain: the fetcher's own method.
-        several: a dataset to fetch from instead, which makes all samples at once; None for the fetcher's.
+        several: a dataset to fetch from instead, which makes all samples at once; None for the fetcher's. Its batch is
+            collated by a function that isn't torch's.
     """
     asked = copy.copy(fetcher)
-    if several is not None:
-        asked.dataset = several
     memory = memory_of(fetcher)
-    if fetcher.collate_fn is not default_collate or (memory.stacks and several is None):
-        results = StackedResults(memory.stacks)
-        asked.dataset = _Samples(asked.dataset, results)
+    if several is not None or memory.stacks or fetcher.collate_fn is not default_collate:
+        results = _StackedResults(memory.stacks)
+        asked.dataset = _Samples(fetcher.dataset if several is None else several, results)
         return _fetch_stacked(fetcher, asked, indices, plain, results)
-    places = _BatchPlaces(memory, len(indices))
-    asked.collate_fn = _Collate(places)
-    if several is None:
-        asked.dataset = _Samples(fetcher.dataset, places)
-    with results_in(places):
+    slots = _SlottedResults(memory, len(indices))
+    asked.collate_fn = _Collate(slots)
+    asked.dataset = _Samples(fetcher.dataset, slots)
+    with results_in(slots):
         batch = plain(asked, indices)
-    places.settle()
+    slots.settle()
     return batch
 
 
-def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> object:
+def fetch_from_stream(fetcher: StreamFetcher, indices: Sequence[object], plain: Fetch) -> object:
     """Calls a fetcher's own method for an iterable dataset.
 
     Samples have separate memory, because a generator holds the last one that it gave.
@@ -108,12 +115,14 @@ def fetch_from_stream(fetcher: Any, indices: Sequence[Any], plain: Fetch) -> obj
     """
     asked = copy.copy(fetcher)
     try:
-        return _fetch_stacked(fetcher, asked, indices, plain, StackedResults(memory_of(fetcher).stacks))
+        return _fetch_stacked(fetcher, asked, indices, plain, _StackedResults(memory_of(fetcher).stacks))
     finally:
         fetcher.ended = asked.ended
 
 
-def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetch, results: StackedResults) -> object:
+def _fetch_stacked(
+    fetcher: Fetcher, asked: Fetcher, indices: Sequence[object], plain: Fetch, results: _StackedResults
+) -> object:
     """Calls a fetcher's method on its copy; results get their pixels when they are stacked.
 
     Pending results that still exist afterwards become ordinary tensors, because the user's code holds them.
@@ -134,13 +143,13 @@ def _fetch_stacked(fetcher: Any, asked: Any, indices: Sequence[Any], plain: Fetc
 
 
 class _Samples:
-    """A dataset that tells ``places`` when each sample begins."""
+    """A dataset that tells ``results`` when each sample begins."""
 
-    def __init__(self, dataset: Any, places: _BatchPlaces | StackedResults) -> None:
-        self._dataset, self._places = dataset, places
+    def __init__(self, dataset: Any, results: BatchResults) -> None:
+        self._dataset, self._results = dataset, results
 
-    def __getitem__(self, index: Any) -> Any:
-        self._places.begin_sample()
+    def __getitem__(self, index: object) -> object:
+        self._results.begin_sample()
         return self._dataset[index]
 
     @property
@@ -151,18 +160,18 @@ class _Samples:
 class _Collate:
     """torch's ``default_collate``, which uses the batch's memory if samples are in their slots."""
 
-    def __init__(self, places: _BatchPlaces) -> None:
-        self._places = places
+    def __init__(self, slots: _SlottedResults) -> None:
+        self._slots = slots
 
-    def __call__(self, samples: Any) -> object:
-        with results_in(None), _stacking_by(self._places.collated):
+    def __call__(self, samples: Sequence[object]) -> object:
+        with results_in(None), _stacking_by(self._slots.collated):
             return _default_collate(samples)
 
 
 def _stacking(collate: Collate) -> Collate:
     """Wraps a ``collate_fn`` so that it stacks in reused memory."""
 
-    def collate_stacking(samples: Any) -> Any:
+    def collate_stacking(samples: Sequence[object]) -> object:
         with _stacking_by(stacked), nullcontext() if collate is default_collate else _StackMode():
             return collate(samples)
 
@@ -174,7 +183,9 @@ class _StackMode(TorchFunctionMode):
 
     sees_transforms = False  # see `fastpipe.torch_modes`
 
-    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, function: Function, kinds: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
+    ) -> object:
         made = stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
         return function(*args, **(kwargs or {})) if made is None else made
 
@@ -190,18 +201,49 @@ def _stacking_by(stack: Stack) -> Iterator[None]:
         _thread.stack = before
 
 
-def collated(batch: Any) -> torch.Tensor | None:
+def collated(batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
     """The result of torch's ``collate_tensor_fn`` for some tensors; None if torch has to make it."""
     stack: Stack | None = getattr(_thread, "stack", None)
     return None if stack is None else stack(batch)
 
 
-class _BatchPlaces:
-    """The slots for the results of a batch while it is fetched.
+class _StackedResults(BatchResults):
+    """Results that stay without pixels until a ``collate_fn`` stacks them.
+
+    Args:
+        later: results are likely to be stacked.
+
+    Attributes:
+        later: as given, until a sample has several results or the kept files take too much memory.
+        pending: the work of tensors whose pixels are made when they are stacked or looked at.
+        several: a sample has several such tensors.
+    """
+
+    def __init__(self, later: bool) -> None:
+        self.later = later
+        self.pending: list[PendingWork] = []
+        self.several = False
+        self._first: int | None = None
+        self._held = 0
+
+    def begin_sample(self) -> None:
+        self._first = len(self.pending)
+
+    def add_pending(self, tensor: torch.Tensor) -> None:
+        work = work_of(tensor)
+        self.pending.append(work)
+        self._held += work.held_bytes()
+        self.several = self.several or (self._first is not None and len(self.pending) - self._first > 1)
+        if self.several or self._held > MOST_HELD:
+            self.later = False
+
+
+class _SlottedResults(BatchResults):
+    """Results that are made in their slots of a batch, for torch's ``default_collate``.
 
     Args:
         memory: the fetcher's memory.
-        count: number of samples in the batch, which only torch's ``default_collate`` gets.
+        count: number of samples in the batch.
     """
 
     def __init__(self, memory: FetcherMemory, count: int) -> None:
@@ -211,15 +253,13 @@ class _BatchPlaces:
         self._sample, self._taken = -1, 0
 
     def begin_sample(self) -> None:
-        """Begins the next sample; without calls, the results of all samples come in order."""
         self._sample += 1
         self._taken = 0
 
     def take(self, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
-        """See `ResultPlaces.take`."""
         place, number = self._sample, self._taken
         self._taken += 1
-        if place < 0:
+        if place < 0:  # no sample has begun: the results of all samples come in order
             place, number = divmod(number, self._memory.results)
         if place >= self._count or number >= _MOST_RESULTS or number in self._memory.unused:
             return None
@@ -233,7 +273,7 @@ class _BatchPlaces:
                 self._buffers[number] = buffer
         return None if buffer is None else buffer.place(place, shape, dtype)
 
-    def collated(self, batch: Any) -> torch.Tensor | None:
+    def collated(self, batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
         """Collates tensors: without a copy if they are in their slots, otherwise in reused memory.
 
         None if torch has to do it.
@@ -321,6 +361,6 @@ class _Buffer:
         if sys.getrefcount(self._bytes) == self._references + (self.batch is not None):
             return False
         if self.batch is not None:
-            batch: Any = self.batch
+            batch: Any = self.batch  # a form of ``set_`` that torch has no type for
             batch.set_(batch.clone())
         return True

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
 
 _MAKES_IMAGES = ("torchvision.transforms", "torchvision.io", "albumentations", "timm.data")
 """Modules of which a script has imported some if its samples are images."""
@@ -15,7 +18,6 @@ _NEEDED = (
     "fastpipe.hooks.batch_memory",
     "fastpipe.hooks.checking",
     "fastpipe.hooks.known_batches",
-    "fastpipe.hooks.plain_images",
     "fastpipe.pillow.files",
     "fastpipe.pillow.image_tensors",
     "fastpipe.rng.state",
@@ -28,7 +30,7 @@ def may_make_images() -> bool:
     return "PIL.Image" in sys.modules and any(name in sys.modules for name in _MAKES_IMAGES)
 
 
-def import_for_workers(loader: Any) -> None:
+def import_for_workers(loader: DataLoader[object]) -> None:
     """Imports the modules for workers, if a loader forks its workers and its samples may be images.
 
     Args:

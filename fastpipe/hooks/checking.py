@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from fastpipe.hooks.kinds import is_array, is_pillow_image, is_tensor
 from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import plainly
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
 
     from fastpipe.rng.state import GeneratorStates
 
 Result = TypeVar("Result")
 
-_OTHER_VALUES = "{} gave other values than the library itself"
+OTHER_VALUES = "{} gave other values than the library itself"
 
 clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-4 else time.perf_counter
 """CPU seconds of this thread, if the system counts them precisely: without other processes' work; else wall time."""
@@ -60,23 +62,23 @@ def check_call(
     return made
 
 
-def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], what: str) -> Result:
-    """Checks a call that draws nothing, as `check_call` does, in a process that may not have torch.
+def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], difference: str) -> Result:
+    """Compares a result that needed no random numbers with the library's own; returns the library's if they differ.
 
     Args:
         site: counts the check.
         made: the result of fastpipe's way.
         seconds: the time that it took.
         plain: the library's own way.
-        what: a description of the call, for the warning.
+        difference: the text of the warning if they differ.
     """
     begun = clock()
     with plainly():
         expected = plain()
     plain_seconds = clock() - begun
-    difference = "" if same_pixels(made, expected) else _OTHER_VALUES.format(what)
-    site.add_check(plain_seconds, seconds, difference)
-    return expected if difference else made
+    is_same = same_pixels(made, expected)
+    site.add_check(plain_seconds, seconds, "" if is_same else difference)
+    return made if is_same else expected
 
 
 def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) -> Result:
@@ -93,29 +95,29 @@ def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) ->
     raise error
 
 
-def _make_pixels(made: Any) -> None:
+def _make_pixels(made: object) -> None:
     """Makes the pixels of a lazy image, so that the time of fastpipe's way includes them."""
-    if _are("PIL.Image", "Image", made):
+    if is_pillow_image(made):
         made.load()  # an opened file without operations has no ``im`` before
         _ = made.im
 
 
 def _difference(made: object, expected: object, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
     if not same_pixels(made, expected):
-        return _OTHER_VALUES.format(what)
+        return OTHER_VALUES.format(what)
     if not after.draws_like(plain_after):
         return f"{what} left a random generator in another state than the library itself"
     return ""
 
 
-def same_pixels(one: Any, other: Any) -> bool:
+def same_pixels(one: object, other: object) -> bool:
     """True if two samples are equal: type, shape, dtype and every value of tensors, arrays and Pillow images."""
-    if _are("torch", "Tensor", one, other):
+    if is_tensor(one) and is_tensor(other):
         same_kind = one.shape == other.shape and one.dtype == other.dtype
         return same_kind and _same_bytes(one.detach().cpu().numpy(), other.detach().cpu().numpy())
-    if _are("PIL.Image", "Image", one, other):
+    if is_pillow_image(one) and is_pillow_image(other):
         return (one.mode, one.size) == (other.mode, other.size) and one.tobytes() == other.tobytes()
-    if _are("numpy", "ndarray", one, other):
+    if is_array(one) and is_array(other):
         return one.shape == other.shape and one.dtype == other.dtype and _same_bytes(one, other)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_pixels(one[key], other[key]) for key in one)
@@ -124,16 +126,35 @@ def same_pixels(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _are(module: str, name: str, *things: object) -> bool:
-    """True if all objects are of a class; False if its module hasn't been imported."""
-    kind: Any = getattr(sys.modules.get(module), name, ())
-    return all(isinstance(one, kind) for one in things)
-
-
-def _same_bytes(one: Any, other: Any) -> bool:
+def _same_bytes(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
     import numpy as np
 
     return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # here NaN equals itself
+
+
+def plain_image(image: object) -> tuple[object, float]:
+    """Makes the same image by Pillow alone, from the file's bytes and the recorded operations; copies a plain image.
+
+    Args:
+        image: a Pillow image, or an array.
+
+    Returns:
+        The image, and the seconds that Pillow took. The image is None if Pillow's calls for it are unknown, for a
+        broken file, and for any other object, such as a tensor, which fastpipe leaves to its library.
+    """
+    begun = clock()
+    if is_pillow_image(image):
+        from fastpipe.pillow.lazy_image import shadow_of
+        from fastpipe.program.mistakes import raise_again
+
+        try:
+            return shadow_of(image), clock() - begun
+        except Exception as error:  # of a broken file: its next user gets the error
+            if not raise_again(image, error):
+                raise
+    if is_array(image):
+        return image.copy(), clock() - begun
+    return None, 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +178,12 @@ class SiteAccount:
     def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
         """Compares a result with the library's; returns the library's if they differ."""
         assert self.library is not None
-        begun = time.perf_counter()
-        with plainly():
-            expected = self.library()
-        same = same_pixels(made, expected)
-        difference = "" if same else "an image had other values than the library itself gives"
-        self.site.add_check(time.perf_counter() - begun, seconds, difference)
+        difference = "an image had other values than the library itself gives"
+        checked = check_value(self.site, made, seconds, self.library, difference)
         self.site.count(seconds, 0)
-        return made if same else expected
+        return checked
 
-    def after(self, call: Callable[[Any], Any]) -> SiteAccount:
+    def after(self, call: Callable[[torch.Tensor], torch.Tensor]) -> SiteAccount:
         """The account of the tensor that the library's call makes from this one."""
         library = self.library
         return SiteAccount(self.site, None if library is None else lambda: call(library()), self.checks)

@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 from types import ModuleType
-from typing import Any
 
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
@@ -51,10 +50,11 @@ def _make_folder() -> None:
 
 
 def _with_installation(plain: Function) -> Function:
-    def get_preparation_data(*args: object, **kwargs: object) -> dict[str, Any]:
+    def get_preparation_data(*args: object, **kwargs: object) -> dict[str, object]:
         LEDGER.fold_ended()
-        data: dict[str, Any] = plain(*args, **kwargs)
-        data["fastpipe"] = _Installing(data.get("sys_path", sys.path), LEDGER.check, LEDGER.folder())
+        data: dict[str, object] = plain(*args, **kwargs)
+        path = data.get("sys_path")
+        data["fastpipe"] = _Installing(path if isinstance(path, list) else sys.path, LEDGER.check, LEDGER.folder())
         return data
 
     return get_preparation_data

@@ -11,9 +11,10 @@ import time
 import weakref
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from fastpipe.hooks.checking import SiteAccount, check_call
+from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
+from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
@@ -23,23 +24,32 @@ if TYPE_CHECKING:
     from fastpipe.transforms.pipeline import Pipeline
     from fastpipe.types import ImageShape, Step
 
-    Forward: TypeAlias = Callable[..., Any]
+    Forward: TypeAlias = Callable[..., object]
+
+
+class Composed(Protocol):
+    """A ``Compose`` of torchvision's or another library's."""
+
+    @property
+    def transforms(self) -> Iterable[Callable[..., object]]:
+        """Its transforms; any object that the user has set."""
 
 
 class ComposeCalls:
-    """The calls of one ``Compose`` with an image as its only input.
+    """The calls of one ``Compose``: what is known of it from call to call.
 
     Args:
         compose: the library's object; its ``transforms`` may change at any time.
         record: makes functions on tensors record; called before a pending tensor is returned.
     """
 
-    def __init__(self, compose: Any, record: Callable[[], object]) -> None:
+    def __init__(self, compose: Composed, record: Callable[[], object]) -> None:
         names = [type(member).__name__ for member in compose.transforms]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
         self._record = record
         self._account = SiteAccount(self.site, None)
         self._call: ComposePlan | None = None
+        self._ours: tuple[ComposePlan, Forward] | None = None
         self._originals: Originals | None = None
 
     def planned(self, members: object) -> ComposePlan | None:
@@ -64,7 +74,7 @@ class ComposeCalls:
             return None
         return self._call
 
-    def on_image(self, compose: Any, image: Any, plain: Forward) -> object:
+    def on_image(self, compose: Composed, image: object, plain: Forward) -> object:
         """Applies the transforms to an image.
 
         Args:
@@ -77,15 +87,15 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_check_due():
             return self._checked(call, image)
-        from fastpipe.kernels.memory import stacked_results
+        from fastpipe.program.batch_results import batch_results
 
-        plans, results, begun = _plans(), stacked_results(), time.perf_counter()
+        plans, results, begun = _plans(), batch_results(), time.perf_counter()
         last = self._made_later if results is not None and results.later else plans.made_at_once
         for run in call.runs:
             run_last = last if run is call.runs[-1] else plans.made_at_once
-            image = plans.run_one(run, image, self.report_mistake, run_last)
-        is_recorded = is_pending(image) and hasattr(type(image), "_fastpipe_lazy")
-        self.site.count(time.perf_counter() - begun, has_pixels=not is_recorded)  # else its tensor counts
+            image = plans.run_one(run, image, self.site.count_failed, run_last)
+        is_recorded = is_pending(image) and is_pillow_image(image)  # then the time of its tensor counts
+        self.site.count(None if is_recorded else time.perf_counter() - begun)
         return image
 
     def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> object:
@@ -98,31 +108,39 @@ class ComposeCalls:
         self._record()
         return made
 
-    def report_mistake(self, error: Exception) -> None:
-        """Counts an image for which fastpipe failed and the library's own way was taken."""
-        self.site.count_failed(error)
+    def ours(self, compose: Composed, plan: ComposePlan) -> Forward:
+        """fastpipe's own ``v2.Compose`` of the same transforms, for samples of several parts.
+
+        Args:
+            compose: the library's object.
+            plan: the plan of its current members.
+        """
+        from fastpipe.transforms import v2
+
+        if self._ours is None or self._ours[0] is not plan:
+            self._ours = plan, v2.Compose([*compose.transforms])
+        return self._ours[1]
 
     def _checked(self, call: ComposePlan, image: object) -> object:
         """Applies the transforms run by run; compares drawn runs with the library's own result."""
-        from fastpipe.hooks.plain_images import plain_image
         from fastpipe.program.on_image import shape_of
         from fastpipe.transforms.compose_plan import run_one
 
         for run in call.runs:
-            own = functools.partial(run_one, run, image, self.report_mistake)
+            own = functools.partial(run_one, run, image, self.site.count_failed)
             is_ours = run.drawn and shape_of(image) is not None and not calls_back(run.drawn)
             twin, seconds = plain_image(image) if is_ours else (None, 0.0)
             if twin is None:
                 image = own()
             else:
                 names = ", ".join(type(one).__name__ for one in run.drawn)
-                image = check_call(self.site, own, functools.partial(_by_library, run, twin), names, seconds)
-        self.site.count_checked()
+                image = check_call(self.site, own, functools.partial(call_in_turn, run, twin), names, seconds)
+        self.site.count(None)
         return image
 
 
 @functools.lru_cache(maxsize=64)
-def _originals_of(kinds: frozenset[type[Any]]) -> Originals:
+def _originals_of(kinds: frozenset[type]) -> Originals:
     """The watched functions of some classes; cached for scripts that make a new ``Compose`` for each image."""
     return Originals(kinds)
 
@@ -135,8 +153,9 @@ def _plans() -> ModuleType:
     return compose_plan
 
 
-def _by_library(run: Pipeline, image: object) -> object:
-    for transform in run.drawn:
+def call_in_turn(run: Pipeline, image: object) -> object:
+    """Calls a run's transforms one by one; returns the last one's result."""
+    for transform in (*run.drawn, *run.unplanned):
         image = transform(image)
     return image
 
@@ -169,9 +188,9 @@ class CallsByObject:
 
     def __init__(self, record: Callable[[], object]) -> None:
         self._record = record
-        self._known: dict[int, tuple[weakref.ref[Any], ComposeCalls]] = {}
+        self._known: dict[int, tuple[weakref.ref[Composed], ComposeCalls]] = {}
 
-    def of(self, compose: object) -> ComposeCalls:
+    def of(self, compose: Composed) -> ComposeCalls:
         """The calls of an object."""
         key = id(compose)
         found = self._known.get(key)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any
 
-from fastpipe.hooks.checking import check_value
+from fastpipe.hooks.checking import OTHER_VALUES, check_value
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
 
@@ -24,17 +24,19 @@ class FasterFunction(ABC):
         self._name, self._plain = name, plain
 
     @abstractmethod
-    def make(self, *args: object, **kwargs: object) -> object:
-        """Makes the value for any arguments; or returns a str that says why the library has to make it.
+    def make(self, *args: Any, **kwargs: Any) -> object:
+        """Makes the value for any arguments.
 
-        An empty str is not counted.
+        Returns:
+            The value. Or, if the library has to make it: a str with the reason for the report, or None, so that the
+            report doesn't mention the call.
         """
 
     @property
     def _site(self) -> Site:
         return LEDGER.site("function", self._name)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         site = self._site
         if site.is_off:
             return self._plain(*args, **kwargs)
@@ -46,12 +48,13 @@ class FasterFunction(ABC):
             return self._plain(*args, **kwargs)
         seconds = time.perf_counter() - begun
         if isinstance(made, str):
-            if made:
-                site.count_plain(made)
+            site.count_plain(made)
+        if made is None or isinstance(made, str):
             return self._plain(*args, **kwargs)
         if not site.is_check_due():
             site.count(seconds)
             return made
-        made = check_value(site, made, seconds, partial(self._plain, *args, **kwargs), self._name)
-        site.count_checked()
+        difference = OTHER_VALUES.format(self._name)
+        made = check_value(site, made, seconds, partial(self._plain, *args, **kwargs), difference)
+        site.count(None)
         return made

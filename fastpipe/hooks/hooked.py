@@ -11,8 +11,8 @@ import multiprocessing.context
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from types import FunctionType, MemberDescriptorType
-from typing import Any
+from types import MemberDescriptorType
+from typing import Any, TypeVar
 
 from fastpipe.errors import DatasetError
 from fastpipe.hooks.installation import install_for_blocks
@@ -22,6 +22,8 @@ from fastpipe.hooks.patches import in_force, is_plain
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__next__")
 """Methods that make samples, or parts of them."""
 
+Made = TypeVar("Made")
+
 _MODULE_OF_PENDING = "fastpipe.program.pending_tensor"
 
 
@@ -29,20 +31,20 @@ class Hooked:
     """The base of hooked objects, which share the attributes of the original object."""
 
     __slots__ = ()
-    _fastpipe_plain: Any
+    _fastpipe_plain: object
 
     def __init_subclass__(cls, **options: object) -> None:
         """Doesn't call the user's ``__init_subclass__``, as the user didn't write this class."""
 
-    def __reduce_ex__(self, protocol: object) -> Any:
+    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
         if multiprocessing.context.get_spawning_popen() is not None:
             return _hooked_in_child, (self._fastpipe_plain, LEDGER.folder())
         return hooked, (self._fastpipe_plain,)
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> object:
         return hooked(copy.copy(self._fastpipe_plain))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, object]) -> object:
         return hooked(copy.deepcopy(self._fastpipe_plain, memo))
 
 
@@ -58,9 +60,9 @@ def hooked(thing: object) -> Any:
         DatasetError: Python can't make another object of its class.
     """
     install_for_blocks()  # so that forked processes have the hooks
-    kind: Any = type(thing)
+    kind: type = type(thing)
     try:
-        made = object.__new__(_class_of(kind))
+        made: object = object.__new__(_class_of(kind))
     except TypeError as error:  # the class is final, or written in C
         raise DatasetError(
             f"fastpipe.convert can't derive from {kind.__module__}.{kind.__qualname__}: {error}. Start the script with "
@@ -82,7 +84,7 @@ def is_hooked(thing: object) -> bool:
     return isinstance(thing, Hooked)
 
 
-def _hooked_in_child(thing: object, folder: str) -> Any:
+def _hooked_in_child(thing: object, folder: str) -> object:
     """`hooked` in a process that has just been started, whose ledger the parent will read."""
     from fastpipe.hooks.children import begin_account
 
@@ -91,7 +93,7 @@ def _hooked_in_child(thing: object, folder: str) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _class_of(kind: type) -> Any:
+def _class_of(kind: type) -> type:
     names = {"__slots__": ("_fastpipe_plain",), "__doc__": kind.__doc__}
     names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
     own = {name for base in kind.__mro__ for name in vars(base)}  # type(kind) itself is always callable
@@ -101,17 +103,19 @@ def _class_of(kind: type) -> Any:
     return type(kind)(kind.__name__, (Hooked, kind), {**names, **methods})
 
 
-def _calling(kind: object, name: str) -> FunctionType:
-    def method(self: object, *args: object, **kwargs: object) -> Any:
+def _calling(kind: type, name: str) -> Callable[..., Any]:
+    def method(self: object, *args: object, **kwargs: object) -> object:
         return _called(getattr(kind, name), self, *args, **kwargs)
 
     method.__name__ = name
-    return method  # type: ignore[return-value]
+    return method
 
 
-def _iterating(kind: Any) -> Callable[[Any], Iterator[Any]]:
-    def __iter__(self: Any) -> Iterator[Any]:
-        return _HookedIterator(_called(kind.__iter__, self))
+def _iterating(kind: type) -> Callable[..., object]:
+    plain = _calling(kind, "__iter__")
+
+    def __iter__(self: object) -> Iterator[object]:
+        return _HookedIterator(plain(self))
 
     return __iter__
 
@@ -125,14 +129,14 @@ class _HookedIterator:
     def __iter__(self) -> _HookedIterator:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> object:
         return _called(next, self._iterator)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._iterator, name)
 
 
-def _called(function: Callable[..., object], *args: object, **kwargs: object) -> Any:
+def _called(function: Callable[..., Made], *args: object, **kwargs: object) -> Made:
     """Calls a function with the hooks in force; returns ordinary tensors if they aren't in force afterwards."""
     install_for_blocks()
     with in_force():

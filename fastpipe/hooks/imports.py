@@ -56,8 +56,8 @@ def _found_by_others(
     own: ImportHook, name: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
     for finder in sys.meta_path:
-        find: Any = getattr(finder, "find_spec", None)
-        found: ModuleSpec | None = None if finder is own or find is None else find(name, path, target)
+        find = None if finder is own else getattr(finder, "find_spec", None)
+        found: ModuleSpec | None = None if find is None else find(name, path, target)
         if found is not None:
             return found
     return None

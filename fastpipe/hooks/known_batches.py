@@ -10,10 +10,9 @@ from __future__ import annotations
 import operator
 import os
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, NoReturn
 
 import torch
 from torch.utils.data import ConcatDataset
@@ -24,13 +23,15 @@ from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.compose import calls_back
+from fastpipe.hooks.fetchers import Fetcher, once_a_fetcher
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
 from fastpipe.interop.datasets import known_class
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible
+from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
 from fastpipe.rng import GeneratorStates
 from fastpipe.transforms.pipeline import Pipeline, all_within
 
+_collate: Callable[[object], object] = default_collate
 _STACKING = ("fastpipe.hooks.torch_data", "torch.utils.data._utils.collate")
 
 
@@ -41,24 +42,14 @@ class KnownBatches:
         dataset: the fetcher's dataset.
     """
 
-    _of: ClassVar[weakref.WeakKeyDictionary[Any, KnownBatches]] = weakref.WeakKeyDictionary()
-
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
         self._files = _Files()
         self._arrays: _Arrays | None = None
         self._originals: tuple[Pipeline, Originals] | None = None
 
-    @classmethod
-    def of(cls, fetcher: Any) -> KnownBatches:
-        """The `KnownBatches` of a fetcher."""
-        found = cls._of.get(fetcher)
-        if found is None or found.dataset is not fetcher.dataset:
-            found = cls._of[fetcher] = cls(fetcher.dataset)
-        return found
-
     @staticmethod
-    def collates(function: Any) -> bool:
+    def collates(function: object) -> bool:
         """True if a ``collate_fn`` is torch's, and stacks tensors as torch does."""
         stack = default_collate_fn_map.get(torch.Tensor)
         return function is default_collate and getattr(stack, "__module__", "") in _STACKING
@@ -67,22 +58,21 @@ class KnownBatches:
         """The dataset for a fetcher that needs a list of samples."""
         return KnownSamples(self)
 
-    def collated(self, indices: Sequence[Any]) -> list[Any] | None:
+    def collated(self, indices: Sequence[object]) -> object:
         """A batch as torch's ``default_collate`` makes it from the samples; None if the samples have to be fetched."""
         made = self._made(indices, BatchSpec())
-        collate: Any = default_collate
         if not isinstance(made, ImageBatch):
-            return None if made is None else collate(made)
-        return [made.images, collate(made.targets)]
+            return None if made is None else _collate(made)
+        return [made.images, _collate(made.targets)]
 
-    def samples(self, indices: Sequence[Any]) -> list[Any] | None:
+    def samples(self, indices: Sequence[object]) -> list[object] | None:
         """A list of samples; None if they have to be fetched."""
-        made: list[object] | None = self._made(indices, None)
-        return made
+        made = self._made(indices, None)
+        return made if isinstance(made, list) else None
 
-    def _made(self, indices: Sequence[Any], options: BatchSpec | None) -> Any:
+    def _made(self, indices: Sequence[object], options: BatchSpec | None) -> object:
         before: GeneratorStates | None = None  # until something may draw
-        outer, places = unwrap_subsets(self.dataset, through=is_transparent)[0], indices
+        outer, _ = unwrap_subsets(self.dataset, through=is_transparent)
         try:
             outer, places = unwrap_subsets(self.dataset, indices, through=is_transparent)
             found = self._source(outer, places)
@@ -112,13 +102,18 @@ class KnownBatches:
         return made
 
     @staticmethod
-    def _site(dataset: Any) -> Site:
+    def _site(dataset: object) -> Site:
         root = getattr(dataset, "root", None)
         where = f"({os.fspath(root)})" if root and isinstance(root, (str, os.PathLike)) else ""
         return LEDGER.site("dataset", type(dataset).__name__ + where)
 
     def _is_as_plain(
-        self, site: Site, source: ImageDataset, numbers: Sequence[int], indices: Sequence[Any], before: GeneratorStates
+        self,
+        site: Site,
+        source: ImageDataset,
+        numbers: Sequence[int],
+        indices: Sequence[object],
+        before: GeneratorStates,
     ) -> bool:
         """True if the first samples equal the dataset's own; leaves the generators' states unchanged."""
         try:
@@ -131,7 +126,7 @@ class KnownBatches:
             before.restore()
         return not site.is_off
 
-    def _source(self, outer: Any, places: Sequence[Any]) -> tuple[ImageDataset, Sequence[int]] | None:
+    def _source(self, outer: Any, places: Sequence[int]) -> tuple[ImageDataset, Sequence[int]] | None:
         """One of fastpipe's datasets with the given samples of known datasets, and their indices in it."""
         if isinstance(outer, ConcatDataset) and is_transparent(outer):
             where = [locate(outer, place, through=is_transparent) for place in places]
@@ -139,7 +134,7 @@ class KnownBatches:
             where = [(outer, place) for place in places]
         datasets = {id(dataset): dataset for dataset, _ in where}
         asked = {key: (dataset, known_class(dataset)) for key, dataset in datasets.items()}
-        files: dict[int, Callable[[int], tuple[object, object]]] = {}
+        files: dict[int, Files] = {}
         for key, (dataset, known) in asked.items():
             if known is None or not (known.files or known.in_memory):
                 return None
@@ -165,27 +160,34 @@ class KnownBatches:
             raise NotConvertible("somebody has replaced a function that its library goes through")
         return source, numbers
 
-    def _are_original(self, pipeline: Pipeline, kinds: list[type[Any]]) -> bool:
+    def _are_original(self, pipeline: Pipeline, kinds: list[type]) -> bool:
         if self._originals is None or self._originals[0] is not pipeline:
             kinds += [type(one) for transform in pipeline.drawn for one in all_within(transform)]
             self._originals = pipeline, Originals(kinds, (*TRANSFORMS, *FILES))
         return self._originals[1].are_there()
 
-    def _array(self, dataset: Any, known: Any) -> ImageDataset:
+    def _array(self, dataset: object, known: KnownClass | None) -> ImageDataset:
+        assert known is not None
         if self._arrays is None or not self._arrays.are_of(dataset, known):
             self._arrays = _Arrays(dataset, known)
         return self._arrays.made
 
 
+@once_a_fetcher
+def known_batches(fetcher: Fetcher) -> KnownBatches:
+    """The `KnownBatches` of one of torch's fetchers."""
+    return KnownBatches(fetcher.dataset)
+
+
 class _Arrays:
     """fastpipe's dataset made from a library's dataset in memory; valid until the library's has other arrays."""
 
-    def __init__(self, dataset: Any, known: KnownClass) -> None:
+    def __init__(self, dataset: object, known: KnownClass) -> None:
         self.made: ImageDataset = known.convert(dataset, _no_other)
         self._dataset = dataset
         self._read = [getattr(dataset, name) for name in known.reads]
 
-    def are_of(self, dataset: Any, known: KnownClass) -> bool:
+    def are_of(self, dataset: object, known: KnownClass) -> bool:
         """True if the arrays are the current ones of a dataset."""
         now = [getattr(dataset, name) for name in known.reads]
         return dataset is self._dataset and all(map(operator.is_, now, self._read))
@@ -198,18 +200,18 @@ class _Files(ImageDataset):
         super().__init__()
         self._rows: list[tuple[str, object]] = []
 
-    def set_rows(self, rows: Iterable[tuple[Any, Any]]) -> None:
+    def set_rows(self, rows: Iterable[tuple[str | os.PathLike[str], object]]) -> None:
         """Sets the path and target of each sample."""
         self._rows[:] = [(os.fspath(path), target) for path, target in rows]
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def sample(self, index: int) -> tuple[str, Any]:
+    def sample(self, index: int) -> tuple[str, object]:
         return self._rows[index]
 
 
-def _no_other(dataset: Any) -> Any:
+def _no_other(dataset: object) -> NoReturn:
     raise NotConvertible("it has another dataset within")
 
 
@@ -223,13 +225,13 @@ class KnownSamples:
     def __init__(self, batches: KnownBatches) -> None:
         self._batches = batches
 
-    def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
+    def __getitems__(self, indices: Sequence[object]) -> list[object]:
         made = self._batches.samples(indices)
         return made if made is not None else list(self._one_by_one(indices))
 
-    def _one_by_one(self, indices: Sequence[Any]) -> Iterator[Any]:
+    def _one_by_one(self, indices: Sequence[object]) -> Iterator[object]:
         dataset = self._batches.dataset
-        several: Callable[[Any], list[object]] | None = getattr(dataset, "__getitems__", None)
+        several: Callable[[Sequence[object]], list[object]] | None = getattr(dataset, "__getitems__", None)
         if several:
             yield from several(indices)
         else:

@@ -71,23 +71,17 @@ class Site:
     running: float = 0.0
     earlier: int = 0
 
-    def count(self, seconds: float, images: int = 1, *, has_pixels: bool = True) -> None:
+    def count(self, seconds: float | None, images: int = 1) -> None:
         """Counts images made in fastpipe's way, and their time.
 
         Args:
-            seconds: the time that they took.
+            seconds: the time that they took; None for images that were checked, or that have no pixels yet.
             images: number of images.
-            has_pixels: their pixels have been made; the time of only recording operations doesn't count.
         """
-        if self.images and has_pixels:
+        if self.images and seconds is not None:
             self.timed += images
             self.seconds += seconds
         self.images += images
-        LEDGER.flush_child()
-
-    def count_checked(self) -> None:
-        """Counts an image that was made in both ways."""
-        self.images += 1
         LEDGER.flush_child()
 
     def count_plain(self, reason: str, images: int = 1) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from fastpipe import core
 from fastpipe.core.masks import turn_planes
 from fastpipe.hooks.functions import FasterFunction
-from fastpipe.hooks.patches import is_plain
+from fastpipe.hooks.patches import Function, is_plain
 
 _LEAST = 1 << 12
 """Bytes of masks from which on a call takes longer than checking its arguments."""
@@ -27,7 +28,9 @@ class MaskMode(TorchFunctionMode):
 
     sees_transforms = False  # see `fastpipe.torch_modes`
 
-    def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> object:
+    def __torch_function__(
+        self, function: Function, kinds: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
+    ) -> object:
         faster = _FASTER.get(function)
         if faster is not None and faster.takes(*args, **(kwargs or {})) and not is_plain():
             return faster(*args, **(kwargs or {}))
@@ -38,7 +41,7 @@ class _OnMasks(FasterFunction):
     """A function of torch's that is made faster on masks; `make` is called if `takes` returns True."""
 
     @abstractmethod
-    def takes(self, *args: object, **kwargs: object) -> bool:
+    def takes(self, *args: Any, **kwargs: Any) -> bool:
         """True if the arguments are masks for which fastpipe can compute the function."""
 
 
@@ -51,8 +54,7 @@ class _Any(_OnMasks):
             return False
         return _lies_in_columns(mask, 3)
 
-    def make(self, *args: Any, **kwargs: Any) -> object:
-        mask: torch.Tensor = args[0]
+    def make(self, mask: torch.Tensor, *dims: object, **kwargs: object) -> torch.Tensor | str:
         height, width, parts = mask.shape
         out = torch.empty((height, width), dtype=torch.uint8)
         done = _turn(mask, (parts, height, width), out, any_plane=True)
@@ -70,8 +72,7 @@ class _Stack(_OnMasks):
             return False
         return len({mask.shape for mask in masks}) == 1
 
-    def make(self, *args: Any, **kwargs: Any) -> object:
-        masks: list[torch.Tensor] = args[0]
+    def make(self, masks: Sequence[torch.Tensor], *dims: object, **kwargs: object) -> torch.Tensor | str:
         out = torch.empty((len(masks), *masks[0].shape), dtype=torch.uint8)
         done = all(_turn(mask, (1, *mask.shape), to, any_plane=False) for mask, to in zip(masks, out, strict=True))
         return out if done else "masks that the core refuses"
@@ -80,16 +81,14 @@ class _Stack(_OnMasks):
 class _GetItem(_OnMasks):
     """``masks[keep]`` of masks ``(N, H, W)``, by a bool tensor ``(N,)``."""
 
-    def takes(self, *args: Any, **kwargs: Any) -> bool:
-        masks, keep = args
+    def takes(self, masks: torch.Tensor, keep: object) -> bool:
         if type(keep) is not torch.Tensor or keep.dtype is not torch.bool or not _is_of_masks(type(masks)):
             return False
         if masks.dtype not in (torch.uint8, torch.bool) or (masks.ndim, keep.ndim) != (3, 1) or masks.numel() < _LEAST:
             return False
         return len(keep) == len(masks) and masks.is_contiguous() and masks.is_cpu and keep.is_cpu
 
-    def make(self, *args: Any, **kwargs: Any) -> object:
-        masks, keep = args
+    def make(self, masks: torch.Tensor, keep: torch.Tensor) -> torch.Tensor:
         return masks.index_select(0, keep.nonzero().squeeze(1))
 
 
@@ -111,7 +110,7 @@ def _turn(mask: torch.Tensor, shape: tuple[int, ...], out: torch.Tensor, *, any_
     return turn_planes(core.thread_context(), mask.data_ptr(), shape, out.data_ptr(), any_plane=any_plane)
 
 
-_FASTER: dict[Any, _OnMasks] = {
+_FASTER: dict[object, _OnMasks] = {
     torch.Tensor.any: _Any("torch.Tensor.any", torch.Tensor.any),
     torch.any: _Any("torch.any", torch.any),
     torch.stack: _Stack("torch.stack", torch.stack),

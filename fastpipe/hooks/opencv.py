@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from struct import Struct
 from struct import error as StructError
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER
@@ -121,10 +121,11 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
-def _buffer(buf: Any = None, flags: Any = None) -> Encoded | str:
+def _buffer(buf: object = None, flags: object = None) -> Encoded | str:
     """The bytes and the flags of a call of ``imdecode``; or the reason why OpenCV has to decode them."""
-    numpy: Any = sys.modules["numpy"]  # OpenCV has imported it
-    if type(buf) is not numpy.ndarray or type(flags) is not int:
+    import numpy as np  # OpenCV has imported it
+
+    if type(buf) is not np.ndarray or type(flags) is not int:
         return "arguments other than an array and flags"
     if buf.ndim != 1 or buf.dtype.char != "B" or not buf.flags.c_contiguous or buf.size > _MOST_BYTES:
         return "buffers other than bytes in a row"
@@ -246,7 +247,8 @@ def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
 @lru_cache(maxsize=64)
 def _grays(palette: bytes) -> bytes | None:
     """The gray value of each colour of a palette, computed by OpenCV from a row with one pixel of each; zero-padded."""
-    numpy: Any = sys.modules["numpy"]
+    import numpy as np
+
     count = len(palette) // 3
     chunks = [(b"IHDR", _ihdr(count, 1, 8, 3, 0, 0, 0)), (b"PLTE", palette)]
     chunks += [(b"IDAT", zlib.compress(bytes(1) + bytes(range(count)))), (b"IEND", b"")]
@@ -254,7 +256,7 @@ def _grays(palette: bytes) -> bytes | None:
     for name, content in chunks:
         data += len(content).to_bytes(4, "big") + name + content + zlib.crc32(name + content).to_bytes(4, "big")
     with plainly():
-        row = sys.modules["cv2"].imdecode(numpy.frombuffer(data, numpy.uint8), 0)
+        row = sys.modules["cv2"].imdecode(np.frombuffer(data, np.uint8), 0)
     return None if row is None or row.shape != (1, count) else row.tobytes().ljust(256, b"\0")
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import is_
 from types import FunctionType
-from typing import Any
 
 LIBRARIES = {"PIL", "albumentations", "fastpipe", "timm", "torch", "torchvision", "typing"}
 """Packages whose functions aren't the user's code; torchvision's modules contain some of ``typing``'s."""
@@ -32,22 +31,24 @@ class Originals:
         modules: names of modules.
     """
 
-    def __init__(self, kinds: Iterable[type[Any]], modules: Iterable[str] = TRANSFORMS) -> None:
-        owners: list[Any] = list({base: 0 for kind in kinds for base in kind.__mro__ if _is_watched_class(base)})
+    def __init__(self, kinds: Iterable[type], modules: Iterable[str] = TRANSFORMS) -> None:
+        owners: list[object] = list({base: 0 for kind in kinds for base in kind.__mro__ if _is_watched_class(base)})
         owners += filter(None, map(sys.modules.get, modules))
-        pillow: Any = sys.modules.get("PIL.Image")
+        pillow = sys.modules.get("PIL.Image")
         self._values = [vars(owner).values() for owner in owners]
-        self._watched: list[tuple[Any, Iterable[str]]] = [(vars(owner), vars(owner).keys()) for owner in owners]
+        self._watched: list[tuple[Mapping[str, object], Iterable[str]]] = [
+            (vars(owner), vars(owner).keys()) for owner in owners
+        ]
         image = {} if pillow is None else vars(pillow.Image)
         self._watched.append((image, _OF_PILLOW if image else ()))
         self._of_pillow = image.get
-        self._seen: list[Any] | None = None
-        self._seen_of_image: list[Any] = []
+        self._seen: list[list[object]] | None = None
+        self._seen_of_image: list[object] = []
         self._are_there = False
 
     def are_there(self) -> bool:
         """True if all functions are the libraries' own, or fastpipe's replacements."""
-        now: list[Any] = [*map(list, self._values)] if self._values else []
+        now: list[list[object]] = [*map(list, self._values)] if self._values else []
         of_image = [*map(self._of_pillow, _OF_PILLOW)]
         # Compared by identity, as a mock records each comparison in its `mock_calls`.
         if now != self._seen or not all(map(is_, of_image, self._seen_of_image)):

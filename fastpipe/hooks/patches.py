@@ -9,9 +9,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
-Function = Callable[..., Any]
+Function: TypeAlias = Callable[..., Any]
 
 
 class _Thread(threading.local):
@@ -79,6 +79,7 @@ class Patches:
         self.active = True
         self._replaced: list[tuple[object, str, object, bool, object]] = []
         self._at_undo: list[Callable[[], object]] = []
+        self._done: set[Callable[[Patches], object]] = set()
 
     def wrap(self, owner: object, name: str, make: Callable[[Function], Function]) -> None:
         """Replaces a function of a module, or a method of a class.
@@ -122,6 +123,12 @@ class Patches:
                 found += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
         return sorted(found)
 
+    def once(self, change: Callable[[Patches], object]) -> None:
+        """Calls a function with these patches, unless it has been called with them."""
+        if change not in self._done:
+            change(self)
+            self._done.add(change)
+
     def at_undo(self, function: Callable[[], object]) -> None:
         """Makes `undo` call a function, for other changes."""
         self._at_undo.append(function)
@@ -149,7 +156,7 @@ class _Builtin:
         self._function = function
         self.__doc__, self.__module__ = plain.__doc__, plain.__module__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self._function(*args, **kwargs)
 
     @property  # type: ignore[misc]
@@ -159,7 +166,7 @@ class _Builtin:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return self._plain.__reduce__()
 
     def __repr__(self) -> str:

@@ -6,46 +6,37 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import SiteAccount, check_call
-from fastpipe.hooks.compose import ComposeCalls, calls_back
+from fastpipe.hooks.compose import ComposeCalls, Composed, call_in_turn, calls_back
 from fastpipe.hooks.ledger import LEDGER, Site
-from fastpipe.hooks.patches import Patches, is_plain
+from fastpipe.hooks.patches import Function, Patches, is_plain
 
 if TYPE_CHECKING:
+    import torch
+
     from fastpipe.program.pending_work import Record
     from fastpipe.transforms.pipeline import Pipeline
+    from fastpipe.types import ImageShape, Step
 
 _V2 = "torchvision.transforms.v2.functional"
-
-
-def is_pending(tensor: object) -> bool:
-    """True for a pending tensor; imports nothing."""
-    made: Any = sys.modules.get("fastpipe.program.pending_tensor")
-    return made is not None and made.is_pending(tensor)
 
 
 # -- functions
 
 
-class FunctionsOnTensors:
-    """v2's functions, which record their work on pending tensors once there is one.
+def record_functions(patches: Patches) -> None:
+    """Makes v2's functions record their work on pending tensors, if v2 has been imported.
+
+    Called before a pending tensor is returned.
 
     Args:
-        patches: holds the replacements.
+        patches: hold the replacements.
     """
-
-    def __init__(self, patches: Patches) -> None:
-        self._patches = patches
-        self._are_known = False
-
-    def record(self) -> None:
-        """Makes the functions record, if v2 has been imported; called before a pending tensor is returned."""
-        if not self._are_known and _V2 in sys.modules:
-            _record_functions(self._patches)
-            self._are_known = True
+    if _V2 in sys.modules:
+        patches.once(_record_functions)
 
 
 def _record_functions(patches: Patches) -> None:
@@ -69,18 +60,18 @@ def _record_functions(patches: Patches) -> None:
         patches.wrap(tv_tensors, "wrap", _wrapping)
 
 
-def _wrapping(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _wrapping(plain: Function) -> Function:
     """Wraps ``tv_tensors.wrap`` so that it never makes a tensor of a pending class."""
     from fastpipe.program.pending_tensor import plain_class
 
-    def wrap(wrappee: Any, *, like: Any, **options: Any) -> Any:
+    def wrap(wrappee: torch.Tensor, *, like: object, **options: object) -> object:
         kind = plain_class(like)
         return plain(wrappee, like=like, **options) if kind is type(like) else wrappee.as_subclass(kind)
 
     return wrap
 
 
-def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any) -> Any:
+def _recorded(function: Function, kernel: Function, image: torch.Tensor, *args: object, **kwargs: object) -> object:
     """The result of a function on a tensor; a pending one if possible."""
     from fastpipe.program.pending_tensor import record_of, with_pixels
     from fastpipe.transforms.sized_image import Untraceable
@@ -103,9 +94,11 @@ def _recorded(function: Any, kernel: Any, image: Any, *args: Any, **kwargs: Any)
     return made
 
 
-def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _behind(
+    record: Record, function: Function, image: torch.Tensor, args: tuple[object, ...], kwargs: dict[str, object]
+) -> torch.Tensor | None:
     """The pending result of a function; None if the library has to compute it."""
-    from fastpipe.program.pending_tensor import with_steps
+    from fastpipe.program.pending_tensor import plain_class, with_steps
     from fastpipe.torch_modes import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 
@@ -116,17 +109,19 @@ def _behind(record: Record, function: Any, image: Any, args: tuple[Any, ...], kw
         return image
     if function.__name__ == "rgb_to_grayscale":  # its three channels share one memory
         return None
-    return with_steps(image, steps, type(image).plain, record.account.after(partial(_call, function, args, kwargs)))
+    return with_steps(image, steps, plain_class(image), record.account.after(partial(_call, function, args, kwargs)))
 
 
-def _call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], image: Any) -> Any:
+def _call(
+    function: Callable[..., torch.Tensor], args: tuple[object, ...], kwargs: dict[str, object], image: torch.Tensor
+) -> torch.Tensor:
     return function(image, *args, **kwargs)
 
 
 # -- Compose
 
 
-def call_on_pending(calls: ComposeCalls, compose: Any, tensor: Any, plain: Callable[..., Any]) -> Any:
+def call_on_pending(calls: ComposeCalls, compose: Composed, tensor: object, plain: Function) -> object:
     """Applies a ``Compose`` to a pending tensor; the result is pending, too, if possible.
 
     Args:
@@ -145,22 +140,30 @@ def call_on_pending(calls: ComposeCalls, compose: Any, tensor: Any, plain: Calla
     return tensor
 
 
-def _run(run: Pipeline, tensor: object, site: Site) -> Any:
+def _run(run: Pipeline, tensor: object, site: Site) -> object:
     from fastpipe.program.pending_tensor import record_of, with_pixels
+    from fastpipe.transforms.compose_plan import run_drawn
 
     record = record_of(tensor)
     if record is None or not run.drawn or not _is_v2(run.drawn[0]):  # all transforms of a run are v1's, or all are v2's
-        return _called(run, tensor)
-    account: Any = record.account
-    if account.library is None or not site.is_check_due() or calls_back(run.drawn):
-        return _drawn(run, tensor, record, site)
+        return call_in_turn(run, tensor)
+    drawn = partial(run_drawn, run, tensor, record.shape, site.count_failed, partial(_made, record, site))
+    library = record.account.library
+    if library is None or not site.is_check_due() or calls_back(run.drawn):
+        return drawn()
     names = ", ".join(type(one).__name__ for one in run.drawn)
-    return check_call(
-        site,
-        lambda: with_pixels(_drawn(run, tensor, record, site)),
-        lambda: _called(run, account.library()),
-        names,
-    )
+    return check_call(site, lambda: with_pixels(drawn()), lambda: call_in_turn(run, library()), names)
+
+
+def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape, tensor: torch.Tensor) -> object:
+    """The result of drawn steps on a pending tensor."""
+    from fastpipe.program.pending_tensor import with_steps
+
+    made = with_steps(tensor, steps, None, SiteAccount(site, None))
+    if made is None:
+        whole = *record.steps, *steps
+        made = record.source.run(whole, record.source.program(whole), in_rows=True)
+    return made
 
 
 def _is_v2(transform: object) -> bool:
@@ -168,36 +171,3 @@ def _is_v2(transform: object) -> bool:
     from fastpipe.transforms.adapters import planned
 
     return hasattr(planned(transform), "_plans_itself")
-
-
-def _called(run: Pipeline, image: object) -> Any:
-    for transform in (*run.drawn, *run.unplanned):
-        image = transform(image)
-    return image
-
-
-def _drawn(run: Pipeline, tensor: Any, record: Record, site: Site) -> Any:
-    """Applies a run by drawing it; calls its transforms if that fails."""
-    from fastpipe.program.pending_tensor import with_steps
-    from fastpipe.rng import drawing
-    from fastpipe.transforms.sized_image import Untraceable
-
-    turn = drawing(globally=True, with_python=run.draws_from_python)
-    try:
-        with turn as generators:
-            steps = run.steps(record.shape, generators)
-        if not steps:
-            return tensor
-        made = with_steps(tensor, steps, None, SiteAccount(site, None))
-        if made is None:
-            whole = *record.steps, *steps
-            made = record.source.run(whole, record.source.program(whole), in_rows=True)
-        return made
-    except (PlanError, Untraceable):
-        turn.rewind()
-        return _called(run, tensor)
-    except Exception as error:  # the transforms raise the user's error when called
-        turn.rewind()
-        made = _called(run, tensor)
-        site.count_failed(error)  # they didn't raise, so it is a bug in fastpipe
-        return made

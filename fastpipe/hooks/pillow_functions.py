@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pillow import may_be_pending, replace_by_recording, try_ours
+from fastpipe.hooks.recording import replace_by_recording, try_ours
+from fastpipe.pending import is_pending
+
+if TYPE_CHECKING:
+    from PIL import Image
+    from PIL.ImageEnhance import Brightness, Contrast
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -19,11 +24,11 @@ def hook(module: ModuleType, patches: Patches) -> None:
             replace_by_recording(module, name, patches)
 
 
-def _replace_degenerate(kind: type, name: str, patches: Patches) -> None:
+def _replace_degenerate(kind: type[Brightness | Contrast], name: str, patches: Patches) -> None:
     def make(plain: Function) -> Function:
-        def __init__(self: Any, image: Any) -> None:
+        def __init__(self: Brightness | Contrast, image: Image.Image) -> None:
             degenerate = None
-            if may_be_pending(image):
+            if is_pending(image):
                 from fastpipe.pillow import functions
 
                 degenerate = try_ours(f"PIL.ImageEnhance.{kind.__name__}", getattr(functions, name), image)

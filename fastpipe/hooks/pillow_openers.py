@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import IO, TYPE_CHECKING
 
-from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals
 from fastpipe.hooks.patches import Patches, is_plain
 from fastpipe.pending import is_pending
+
+if TYPE_CHECKING:
+    from PIL.ImageFile import ImageFile
+
+    from fastpipe.pillow.files import Opener
+    from fastpipe.pillow.lazy_source import OnMistake
 
 _FORMATS = {"PIL.JpegImagePlugin": "JPEG", "PIL.PngImagePlugin": "PNG"}
 
@@ -31,14 +38,12 @@ def hook(module: ModuleType, patches: Patches) -> None:
     patches.at_undo(restore)
 
 
-def _opener(plain: Any, patches: Patches) -> object:
-    ours: Any = None
-    site: Any = None
-    count_failed: Any = None
+def _opener(plain: Opener, patches: Patches) -> Opener:
+    ours: tuple[Callable[..., ImageFile], Site, OnMistake] | None = None
     originals = Originals((), ())
 
-    def open_lazily(file: Any = None, filename: Any = None) -> object:
-        nonlocal ours, site, count_failed
+    def open_lazily(file: IO[bytes], filename: str | bytes = "") -> ImageFile:
+        nonlocal ours
         if not patches.active or is_plain() or "torch" not in sys.modules:
             return plain(file, filename)
         if not originals.are_there():  # asked before `files` is imported, which takes the methods it finds for Pillow's
@@ -46,13 +51,14 @@ def _opener(plain: Any, patches: Patches) -> object:
         if ours is None:
             from fastpipe.pillow import files
 
-            ours, site = files.open_lazily, LEDGER.site("function", "PIL.Image.open")
-            count_failed = site.count_failed  # one object for all images, each of which keeps it
+            site = LEDGER.site("function", "PIL.Image.open")
+            ours = files.open_lazily, site, site.count_failed  # one object for all images, each of which keeps it
+        open_file, site, count_failed = ours
         if site.is_off:
             return plain(file, filename)
-        made = ours(plain, file, filename, site if site.is_check_due() else None, count_failed)
+        made = open_file(plain, file, filename, site if site.is_check_due() else None, count_failed)
         if is_pending(made):
-            site.count_checked()  # the checks tell the time of its pixels
+            site.count(None)  # its pixels take time later
         return made
 
     return open_lazily

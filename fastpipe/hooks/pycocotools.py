@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.patches import Function, Patches
@@ -19,6 +19,8 @@ from fastpipe.hooks.patches import Function, Patches
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from fastpipe.hooks.fetchers import Fetcher
 
     Masks: TypeAlias = NDArray[np.uint8]
 
@@ -94,12 +96,12 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-_fetchers: weakref.WeakSet[Any] = weakref.WeakSet()
+_fetchers: weakref.WeakSet[Fetcher] = weakref.WeakSet()
 """Fetchers of torch's whose datasets have decoded masks."""
 
 
 @contextmanager
-def fetching(fetcher: object) -> Iterator[None]:
+def fetching(fetcher: Fetcher) -> Iterator[None]:
     """Makes functions on masks faster within the block, if the fetcher's last samples decoded masks."""
     before = _thread.decoded
     mode: AbstractContextManager[object] = nullcontext()

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
 
@@ -44,7 +43,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _of_torchrun(plain: Function) -> Function:
-    def launch_agent(config: Any, entrypoint: Any, args: Any, **options: Any) -> object:
+    def launch_agent(config: object, entrypoint: object, args: list[str], **options: object) -> object:
         if entrypoint == sys.executable and args[:1] == ["-u"] and LAUNCH.command:
             LAUNCH.is_launcher = True
             args = _by_fastpipe(args)

@@ -13,12 +13,15 @@ import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn, TypedDict
 
 from fastpipe.errors import ConfigError
 from fastpipe.hooks.installation import install
 from fastpipe.hooks.ranks import LAUNCH, rank
 from fastpipe.hooks.summary import report
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,14 @@ class Script:
             raise ConfigError(
                 f"there is no script {self.target}: give the path of a Python file, or -m and a module's name."
             )
+
+
+class Options(TypedDict, total=False):
+    """The options of `run_script`."""
+
+    check: int
+    report_to: str | None
+    quiet: bool
 
 
 def run_script(script: Script, *, check: int = 2, report_to: str | None = None, quiet: bool = False) -> None:
@@ -80,7 +91,7 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
             _run_module("__main__", os.path.abspath(script.target))
         else:
             _run_file(script.target, main)
-    except BaseException:
+    except BaseException:  # also SystemExit and Ctrl-C
         _hide_own_frames()
         raise
 
@@ -89,7 +100,7 @@ def _run_module(name: str, folder: str) -> None:
     """Runs a module as the interpreter does for ``python -m``, and for a folder or a zip."""
     import runpy
 
-    run: Any = runpy._run_module_as_main  # type: ignore[attr-defined] # the function that the interpreter calls
+    run = runpy._run_module_as_main  # type: ignore[attr-defined] # the function that the interpreter calls
     _set_first_path(folder)
     run(name, alter_argv=name != "__main__")
 
@@ -98,10 +109,12 @@ def _run_file(path: str, main: types.ModuleType) -> None:
     whole = os.path.abspath(path)
     _set_first_path(os.path.dirname(os.path.realpath(path)))
     is_compiled = whole.endswith(".pyc")
-    loader: Any = (SourcelessFileLoader if is_compiled else SourceFileLoader)("__main__", whole)
+    loader = (SourcelessFileLoader if is_compiled else SourceFileLoader)("__main__", whole)
     main.__dict__.update(__cached__=None, __file__=whole, __loader__=loader)
+    code: types.CodeType | None
     if is_compiled:
         code = loader.get_code("__main__")
+        assert code is not None  # of a file there is code, or an error
     else:
         with io.open_code(whole) as file:
             code = compile(file.read(), whole, "exec", dont_inherit=True)
@@ -178,13 +191,13 @@ class ScriptAsked(Exception):
         options: the arguments of `run_script`.
     """
 
-    def __init__(self, script: Script, **options: Any) -> None:
+    def __init__(self, script: Script, **options: Unpack[Options]) -> None:
         super().__init__(script.target)
         self.script = script
         self.options = options
 
 
-def ask(arguments: Sequence[str], is_module: bool, **options: Any) -> NoReturn:
+def ask(arguments: Sequence[str], is_module: bool, **options: Unpack[Options]) -> NoReturn:
     """Raises `ScriptAsked` for a command line's arguments, the first of which is the script.
 
     Raises:
@@ -206,7 +219,7 @@ def ask_at_once(arguments: Sequence[str]) -> None:
     """
     words = [*arguments]
     is_module = False
-    options: dict[str, Any] = {}
+    options: Options = {}
     if words[:1] != ["run"]:
         return
     del words[0]

@@ -16,7 +16,7 @@ from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, plainly
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.pending_tensor import pending_tensor
-from fastpipe.program.pending_work import Record, TensorSource
+from fastpipe.program.pending_work import FileSource, Record
 from fastpipe.torch_modes import torch_modes_active
 from fastpipe.types import Header
 
@@ -112,7 +112,7 @@ class TensorFiles:
         if limit is not None and pixels > limit:
             return "more pixels than the limit"
         library = self._library(data, given)
-        source = TensorSource(Encoded(data, header), channels, orientation, library)
+        source = FileSource(Encoded(data, header), channels, orientation, library)
         # torchvision raises here for a damaged file: so a JPEG's scan is checked, and other files are decoded.
         if not (readers.intact_jpeg(data, header) or source.decode()):
             return "a damaged file"

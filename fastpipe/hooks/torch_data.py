@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,11 @@ from fastpipe.hooks.loader_times import LoaderTimes
 from fastpipe.hooks.patches import Function, Patches, is_plain, plainly
 
 if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+    from torch.utils.data.dataloader import _BaseDataLoaderIter
+    from typing_extensions import TypeIs
+
+    from fastpipe.hooks.fetchers import Fetcher, StreamFetcher
     from fastpipe.hooks.known_batches import KnownBatches
 
 
@@ -45,7 +51,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _prepared(plain: Function) -> Function:
-    def begin(self: Any, loader: Any) -> None:
+    def begin(self: object, loader: DataLoader[object]) -> None:
         import_for_workers(loader)
         LEDGER.fold_ended()
         with garbage_left_to_parent():
@@ -57,7 +63,9 @@ def _prepared(plain: Function) -> Function:
 def _working(plain: Function) -> Function:
     """Wraps the function that a worker runs: if the worker may make images, it sends batches by their position."""
 
-    def work(kind: object, dataset: object, indices: object, results: Any, *others: object, **named: object) -> object:
+    def work(
+        kind: object, dataset: object, indices: object, results: object, *others: object, **named: object
+    ) -> object:
         if may_make_images():
             from fastpipe.memory.torch_worker import send_directly
 
@@ -70,15 +78,15 @@ def _working(plain: Function) -> Function:
 def _timed(plain: Function) -> Function:
     times = LoaderTimes()
 
-    def next_batch(self: object) -> object:
+    def next_batch(self: _BaseDataLoaderIter) -> object:
         return times.next_of(self, plain)
 
     return next_batch
 
 
 def _fetching(plain: Function) -> Function:
-    def fetched(self: Any, indices: Any) -> object:
-        if not _is_batch(self, indices):
+    def fetched(self: Fetcher, indices: object) -> object:
+        if not _is_batch(indices, self):
             return plain(self, indices)
         known = _known_batches(self)
         if known is None and _MAKES_IMAGES not in sys.modules:
@@ -96,8 +104,8 @@ def _fetching(plain: Function) -> Function:
 
 
 def _fetching_from_stream(plain: Function) -> Function:
-    def fetched(self: Any, indices: Any) -> object:
-        if self.ended or not _is_batch(self, indices) or _MAKES_IMAGES not in sys.modules:
+    def fetched(self: StreamFetcher, indices: object) -> object:
+        if self.ended or not _is_batch(indices, self) or _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)
         from fastpipe.hooks.batch_memory import fetch_from_stream
 
@@ -109,7 +117,7 @@ def _fetching_from_stream(plain: Function) -> Function:
 def _handing_out(plain: Function, fetched: Function) -> Function:
     """Makes a fetcher's method of `fetched`: with faster functions on masks, and ordinary tensors in the result."""
 
-    def fetch(self: object, possibly_batched_index: object) -> object:
+    def fetch(self: Fetcher, possibly_batched_index: object) -> object:
         if _compares_images(self):
             with plainly():
                 return plain(self, possibly_batched_index)
@@ -121,7 +129,7 @@ def _handing_out(plain: Function, fetched: Function) -> Function:
     return fetch
 
 
-def _compares_images(fetcher: Any) -> bool:
+def _compares_images(fetcher: Fetcher) -> bool:
     """True if the user's code compares ``type(image)`` with a class of Pillow's; then Pillow makes its images."""
     if "PIL.Image" not in sys.modules:
         return False
@@ -145,19 +153,19 @@ def _handed_out(batch: object) -> object:
     return with_ordinary_tensors(batch)
 
 
-def _is_batch(fetcher: Any, indices: Any) -> bool:
-    return fetcher.auto_collation and isinstance(indices, (list, tuple)) and len(indices) > 1
+def _is_batch(indices: object, fetcher: Fetcher) -> TypeIs[Sequence[object]]:
+    return bool(fetcher.auto_collation) and isinstance(indices, (list, tuple)) and len(indices) > 1
 
 
-def _known_batches(fetcher: Any) -> KnownBatches | None:
+def _known_batches(fetcher: Fetcher) -> KnownBatches | None:
     """The batches of a fetcher whose dataset, perhaps within torch's wrappers, is a known library's; else None."""
     dataset = fetcher.dataset
     for _ in range(_NESTED):
         homes = {base.__module__.partition(".")[0] for base in type(dataset).__mro__}
         if homes & _LIBRARIES:
-            from fastpipe.hooks.known_batches import KnownBatches
+            from fastpipe.hooks.known_batches import known_batches
 
-            return KnownBatches.of(fetcher)
+            return known_batches(fetcher)
         if type(dataset).__module__ != "torch.utils.data.dataset":
             return None
         within = vars(dataset)  # attributes of a Subset or a ConcatDataset

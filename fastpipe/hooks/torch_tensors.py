@@ -48,11 +48,11 @@ class _Data:
         self._with_pixels = with_pixels
         self.__doc__ = plain.__doc__
 
-    def __get__(self, tensor: Any, kind: Any = None) -> Any:
+    def __get__(self, tensor: object, kind: type | None = None) -> object:
         return self._plain.__get__(tensor, kind)  # on the class, torch's own descriptor, by which others identify it
 
-    def __set__(self, tensor: Any, value: Any) -> None:
+    def __set__(self, tensor: object, value: object) -> None:
         self._plain.__set__(tensor, self._with_pixels(value))
 
-    def __delete__(self, tensor: Any) -> None:
+    def __delete__(self, tensor: object) -> None:
         self._plain.__delete__(tensor)

@@ -6,7 +6,6 @@ import functools
 import inspect
 import sys
 from types import ModuleType
-from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
 
@@ -24,7 +23,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _with_pixels(function: Function) -> Function:
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> object:
-        pending: Any = sys.modules.get("fastpipe.program.pending_tensor")
+        pending = sys.modules.get("fastpipe.program.pending_tensor")
         if pending is not None:
             args, kwargs = pending.exchanged(args), pending.exchanged(kwargs)
         return function(*args, **kwargs)

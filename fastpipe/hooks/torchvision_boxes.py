@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from types import ModuleType
-from typing import Any
 
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER
@@ -19,22 +18,22 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _drawing(plain: Function) -> Function:
-    quick: object = None
+    quick: Function | None = None
 
-    def make_params(self: Any, flat_inputs: Any) -> object:
+    def make_params(self: object, flat_inputs: list[object]) -> object:
         nonlocal quick
         if quick is None:
             from fastpipe.transforms.v2._params import iou_crop as quick
         site = LEDGER.site("function", "torchvision.transforms.v2.RandomIoUCrop.make_params")
 
-        def own() -> Any:
+        def own() -> object:
             made = quick(self, flat_inputs)
             return plain(self, flat_inputs) if made is None else made
 
         if site.is_off:
             return plain(self, flat_inputs)
         if site.is_check_due():
-            site.count_checked()
+            site.count(None)
             return check_call(site, own, lambda: plain(self, flat_inputs), "RandomIoUCrop")
         begun = time.perf_counter()
         made = own()

@@ -6,11 +6,16 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import is_pending
-from fastpipe.hooks.pillow import make_from_files, replace_by_recording, try_ours
+from fastpipe.hooks.recording import make_from_files, replace_by_recording, try_ours
+from fastpipe.pending import is_pending
+
+if TYPE_CHECKING:
+    import torch
+
+    from fastpipe.program.pending_work import Account
 
 _NAMES = {
     "torchvision.transforms._functional_pil": ("adjust_hue", "pad", "to_grayscale"),
@@ -37,7 +42,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _recording(ours: Callable[..., object], plain: Function) -> Function:
-    def function(*args: object, **kwargs: object) -> Any:
+    def function(*args: object, **kwargs: object) -> object:
         made = None
         if args and is_pending(args[0]):
             made = try_ours(
@@ -48,7 +53,7 @@ def _recording(ours: Callable[..., object], plain: Function) -> Function:
     return function
 
 
-def _convert_image_dtype(plain: Function, image: object, dtype: object = None) -> Any:
+def _convert_image_dtype(plain: Function, image: object, dtype: object = None) -> torch.Tensor | None:
     import torch
 
     from fastpipe.pillow.image_tensors import converted
@@ -56,18 +61,20 @@ def _convert_image_dtype(plain: Function, image: object, dtype: object = None) -
     return converted(image, torch.float32 if dtype is None else dtype, _after(plain, dtype or torch.float32))
 
 
-def _normalize(plain: Function, tensor: object, mean: object, std: object, inplace: object = False) -> Any:
+def _normalize(
+    plain: Function, tensor: object, mean: object, std: object, inplace: object = False
+) -> torch.Tensor | None:
     from fastpipe.pillow.image_tensors import normalized
 
     return None if inplace else normalized(tensor, mean, std, _after(plain, mean, std))
 
 
-def _after(plain: Function, *given: object) -> Callable[[Any], Any]:
+def _after(plain: Function, *given: object) -> Callable[[Account], Account]:
     """A function that makes the account of the library's result from the account of its input."""
     return lambda account: account.after(lambda image: plain(image, *given))
 
 
-_ON_TENSORS: dict[str, Callable[..., Any]] = {"convert_image_dtype": _convert_image_dtype, "normalize": _normalize}
+_ON_TENSORS: dict[str, Function] = {"convert_image_dtype": _convert_image_dtype, "normalize": _normalize}
 """Functions on tensors that are recorded on pending tensors."""
 
 
@@ -81,8 +88,8 @@ def _exchange(pairs: Sequence[tuple[Function, Function]]) -> None:
             for attribute, value in [*vars(module).items()]:
                 if id(value) in new:
                     setattr(module, attribute, new[id(value)])
-    registry: Any = getattr(sys.modules.get("torchvision.transforms.v2.functional._utils"), "_KERNEL_REGISTRY", {})
-    for kernels in registry.values():
+    v2 = sys.modules.get("torchvision.transforms.v2.functional._utils")
+    for kernels in getattr(v2, "_KERNEL_REGISTRY", {}).values():
         kernel = kernels.get(PIL.Image.Image)
         if id(kernel) in new:
             kernels[PIL.Image.Image] = new[id(kernel)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import FunctionsOnTensors
+from fastpipe.hooks.pending_tensors import record_functions
+
+if TYPE_CHECKING:
+    from fastpipe.hooks.tensor_files import TensorFiles
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -16,18 +20,17 @@ def hook(module: ModuleType, patches: Patches) -> None:
         patches.put(module, name, getattr(module.image, name))
 
 
-def _replacing(name: str, patches: Patches) -> Any:
+def _replacing(name: str, patches: Patches) -> Callable[[Function], Function]:
     def make(plain: Function) -> Function:
-        files: Any = None
-        functions = FunctionsOnTensors(patches)
+        files: TensorFiles | None = None
 
-        def decode(*args: object, **kwargs: object) -> Any:
+        def decode(*args: object, **kwargs: object) -> object:
             nonlocal files
             if files is None:
                 from fastpipe.hooks.tensor_files import TensorFiles
 
                 files = TensorFiles(name, plain)
-            functions.record()
+            record_functions(patches)
             return files.open(args, kwargs)
 
         return decode

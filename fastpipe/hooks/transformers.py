@@ -8,32 +8,41 @@ from __future__ import annotations
 
 from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
+from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import FunctionsOnTensors
-from fastpipe.hooks.pillow import may_be_pending, recorded_tensor
+from fastpipe.hooks.recording import recorded_tensor
 from fastpipe.pending import is_pending
 
 _NAME = "transformers.image_processing_backends.TorchvisionBackend"
 
 
+class _Processor(Protocol):
+    """The methods of a processor that are called here."""
+
+    def resize(self, *, image: object, size: object, resample: object) -> object:
+        """Resizes a tensor."""
+
+    def center_crop(self, image: object, crop_size: object) -> object:
+        """Cuts out the centre of a tensor."""
+
+
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces the methods that all such processors have; not where torchvision is missing."""
-    backend: Any = getattr(module, "TorchvisionBackend", None)
-    if not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
+    backend: type | None = getattr(module, "TorchvisionBackend", None)
+    if backend is None or not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
         return
-    functions = FunctionsOnTensors(patches)
-    patches.wrap(backend, "process_image", partial(_processing, functions))
+    patches.wrap(backend, "process_image", partial(_processing, patches))
     patches.wrap(backend, "_preprocess", partial(_preprocessing, backend))
 
 
-def _processing(functions: FunctionsOnTensors, plain: Function) -> Function:
+def _processing(patches: Patches, plain: Function) -> Function:
     """``process_image``, which gives a tensor ``(C, H, W)`` in planes."""
 
-    def process_image(self: object, image: Any, *args: object, **options: Any) -> object:
-        if args or not may_be_pending(image) or not is_pending(image):
+    def process_image(self: object, image: object, *args: object, **options: object) -> object:
+        if args or not is_pending(image) or not is_pillow_image(image):
             return plain(self, image, *args, **options)
         site = LEDGER.site("function", f"{_NAME}.process_image")
         if site.is_off or options.get("device") is not None or image.mode != "RGB":
@@ -42,17 +51,17 @@ def _processing(functions: FunctionsOnTensors, plain: Function) -> Function:
 
         if torch_modes_active():
             return plain(self, image, **options)
-        made = recorded_tensor(site, functions, image, "pil_to_tensor", partial(plain, self, **options), in_planes=True)
+        made = recorded_tensor(site, patches, image, "pil_to_tensor", partial(plain, self, **options), in_planes=True)
         return plain(self, image, **options) if made is None else made
 
     return process_image
 
 
-def _preprocessing(backend: Any, plain: Function) -> Function:
+def _preprocessing(backend: type, plain: Function) -> Function:
     """``_preprocess``, which resizes and cuts out the centre, normalises and stacks."""
     own = [(name, getattr(backend, name)) for name in ("resize", "center_crop")]
 
-    def preprocess(self: Any, images: Any, *args: object, **options: Any) -> object:
+    def preprocess(self: _Processor, images: object, *args: object, **options: Any) -> object:
         kind = type(self)
         if (
             args
@@ -74,7 +83,7 @@ def _preprocessing(backend: Any, plain: Function) -> Function:
 
 
 def _resized(
-    processor: Any,
+    processor: _Processor,
     image: object,
     *,
     do_resize: bool,
@@ -85,5 +94,5 @@ def _resized(
     **_: object,
 ) -> object:
     """The image's tensor resized, and its centre cut out, as the processor is asked to."""
-    made: Any = processor.resize(image=image, size=size, resample=resample) if do_resize else image
+    made = processor.resize(image=image, size=size, resample=resample) if do_resize else image
     return processor.center_crop(made, crop_size) if do_center_crop else made

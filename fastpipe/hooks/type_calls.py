@@ -5,17 +5,18 @@ from __future__ import annotations
 import dis
 import functools
 import sys
-import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from torch.utils.data import Dataset
 
+from fastpipe.hooks.fetchers import once_a_fetcher
 from fastpipe.hooks.originals import LIBRARIES
 
-Made = TypeVar("Made")
+if TYPE_CHECKING:
+    from fastpipe.hooks.fetchers import Fetcher
 
 _NOT_LOOKED_INTO = {
     *(*LIBRARIES, *sys.stdlib_module_names),
@@ -44,22 +45,8 @@ class TypeCalls(NamedTuple):
     images: bool
 
 
-def once_a_fetcher(make: Callable[[Any], Made]) -> Callable[[Any], Made]:
-    """Decorates a function of one of torch's fetchers: its result is kept as long as the fetcher exists."""
-    kept: weakref.WeakKeyDictionary[Any, Made] = weakref.WeakKeyDictionary()
-
-    @functools.wraps(make)
-    def made_once(fetcher: Any) -> Made:
-        found = kept.get(fetcher)
-        if found is None:
-            found = kept[fetcher] = make(fetcher)
-        return found
-
-    return made_once
-
-
 @once_a_fetcher
-def type_calls_of(fetcher: Any) -> TypeCalls:
+def type_calls_of(fetcher: Fetcher) -> TypeCalls:
     """The `TypeCalls` of code that a fetcher's dataset and ``collate_fn`` may call."""
     return type_calls(fetcher.dataset, fetcher.collate_fn)
 
@@ -75,8 +62,8 @@ def type_calls(*things: object) -> TypeCalls:
         things: datasets, functions, and other objects at which the user's code starts.
     """
     tensors = images = False
-    waiting: list[tuple[object, type[Any] | None]] = [(thing, None) for thing in things]
-    seen: dict[tuple[int, type[Any] | None], object] = {}
+    waiting: list[tuple[object, type | None]] = [(thing, None) for thing in things]
+    seen: dict[tuple[int, type | None], object] = {}
     while waiting:
         thing, kind = waiting.pop()
         key = id(thing), kind
@@ -133,8 +120,8 @@ def _lines_that_call_type(code: CodeType) -> list[set[str]]:
 
 
 def _named(
-    function: FunctionType, codes: Iterable[CodeType], kind: type[Any] | None
-) -> Iterator[tuple[object, type[Any] | None]]:
+    function: FunctionType, codes: Iterable[CodeType], kind: type | None
+) -> Iterator[tuple[object, type | None]]:
     """Objects that a function's code refers to by name, or its closure holds; methods come with their class."""
     names = {name for code in codes for name in code.co_names}
     found = [function.__globals__[name] for name in names if name in function.__globals__]
@@ -153,7 +140,7 @@ def _named(
         yield from _members(kind, names)
 
 
-def _members(kind: type[Any], names: Iterable[str]) -> Iterator[tuple[object, type[Any] | None]]:
+def _members(kind: type, names: Iterable[str]) -> Iterator[tuple[object, type | None]]:
     """The members of a class with some names: methods come with their class."""
     for name in names:
         member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
@@ -164,7 +151,7 @@ def _members(kind: type[Any], names: Iterable[str]) -> Iterator[tuple[object, ty
             yield member, None
 
 
-def _held(thing: object) -> Iterator[tuple[object, type[Any] | None]]:
+def _held(thing: object) -> Iterator[tuple[object, type | None]]:
     """Objects to follow from an object: its methods that others call, and the objects that it holds."""
     if isinstance(thing, functools.partial):
         held: Iterable[object] = (thing.func, *thing.args, *thing.keywords.values())

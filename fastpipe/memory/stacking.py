@@ -18,7 +18,8 @@ from torch.utils.data import get_worker_info
 from fastpipe.errors import LoaderError
 from fastpipe.memory.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes
-from fastpipe.program.pending_tensor import is_pending, plain_class, write_stack
+from fastpipe.pending import is_pending
+from fastpipe.program.pending_tensor import plain_class, write_stack
 
 _SMALL_SHARED = 1 << 16
 """The least bytes of a batch for which shared memory is reused; new memory costs page faults in both processes."""

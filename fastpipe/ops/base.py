@@ -88,13 +88,7 @@ class ImageJob(Protocol):
     def dtype(self) -> torch.dtype | None:
         """The dtype of the resulting tensor; None if the result is an image."""
 
-    @property
-    def keeps_info(self) -> bool:
-        """True if a resulting PIL image keeps the input's ``info``."""
-
-    def run_on(
-        self, image: Image.Image | NDArray[np.uint8], keeps_info: bool = True
-    ) -> torch.Tensor | Image.Image | None:
+    def run_on(self, image: Image.Image | NDArray[np.uint8]) -> torch.Tensor | Image.Image | None:
         """The result for an image of the job's layout; None if the core can't make it."""
 
 

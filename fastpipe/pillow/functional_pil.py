@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from fastpipe.ops import AdjustHue, Pad, PermuteChannels, PilToTensor, ToTensor, fused_conversion
-from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, PlainCall, lazy_of, record_operations
+from fastpipe.pillow.image_record import PlainCall
+from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, lazy_of, record_operations
 from fastpipe.program.on_image import on_pixels, shape_of
 
 

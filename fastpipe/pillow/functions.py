@@ -23,14 +23,13 @@ from fastpipe.ops import (
     Operation,
     Pad,
 )
+from fastpipe.pillow.image_record import PlainCall
 from fastpipe.pillow.lazy_image import (
     GRAY_IN_THREE,
     LazyImage,
-    PlainCall,
+    image_record_of,
     lazy_of,
     record_operations,
-    recorded_of,
-    source_of,
 )
 from fastpipe.pillow.method_arguments import SMOOTHED
 from fastpipe.program.on_image import copied_info, is_transparent
@@ -58,13 +57,13 @@ def flat(image: object) -> LazyImage | None:
 def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
     """``Image.blend`` of an enhancement's degenerate image with the image itself, as ``ImageEnhance`` calls it."""
     one, other = lazy_of(im1), lazy_of(im2)
-    if one is None or other is None or one.mode != other.mode or source_of(one) is not source_of(other):
+    if one is None or other is None or one.mode != other.mode or not isinstance(alpha, (int, float)):
         return None
-    degraded, known = recorded_of(one), recorded_of(other)
-    if degraded is None or known is None or not isinstance(alpha, (int, float)):
+    degraded, known = image_record_of(one), image_record_of(other)
+    if degraded is None or known is None or degraded.source is not known.source:
         return None
-    (last_steps, last_calls), (steps, calls) = degraded, known
-    plain = _plain_blend(last_calls, calls, alpha)
+    last_steps, steps = degraded.steps, known.steps
+    plain = _plain_blend(degraded.calls, known.calls, alpha)
     if last_steps == steps and abs(alpha) <= _LARGEST_FACTOR:
         # The degenerate of a gray image is the image itself.
         return record_operations(other, plain=plain, info=copied_info(one))

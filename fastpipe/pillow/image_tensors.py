@@ -21,7 +21,7 @@ from fastpipe.ops import (
     ToTensor,
     interned_once,
 )
-from fastpipe.pillow.lazy_image import lazy_of, plain_way, shown_steps, source_of
+from fastpipe.pillow.lazy_image import image_record_of, lazy_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
@@ -56,8 +56,6 @@ class _ShownPixels(TensorSource):
 
     def __init__(self, source: LazySource, first: tuple[Step, ...], shape: ImageShape, in_planes: bool = False) -> None:
         self.shape = shape
-        self.array = None
-        self.is_turned = False
         self._source, self._first, self._in_planes = source, first, in_planes
 
     def program(self, steps: tuple[Step, ...]) -> Program:
@@ -67,17 +65,18 @@ class _ShownPixels(TensorSource):
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> object:
+    ) -> torch.Tensor:
         source = self._source
         try:
-            return source.run(program, out, in_rows=in_rows)
+            made = source.run(program, out, in_rows=in_rows)
         except Exception as error:  # fastpipe's error, or Pillow's, which Pillow raises again
             whole = None if source.on_mistake is None else source.opened_by_pillow()
             if source.on_mistake is None or whole is None:
                 raise
             made = run_on_image(program, whole.convert("RGB"), out, in_rows=in_rows)
             source.on_mistake(error)
-            return made
+        assert isinstance(made, torch.Tensor)
+        return made
 
     def held_bytes(self) -> int:
         return len(self._source.encoded.data)
@@ -90,9 +89,6 @@ class _ShownPixels(TensorSource):
                 raise
             self._source.on_mistake(error)
             return False
-
-    def decode(self) -> bool:
-        raise NotImplementedError("each tensor is made from the file")
 
 
 def image_tensor(
@@ -107,20 +103,20 @@ def image_tensor(
         in_planes: the tensor lies in planes without gaps, as ``contiguous()`` makes it.
     """
     lazy = lazy_of(image)
-    source, shape = (None, None) if lazy is None else (source_of(lazy), shape_of(lazy))
-    if lazy is None or source is None or shape is None or not core.available():
+    record, shape = image_record_of(lazy), shape_of(lazy)
+    if lazy is None or record is None or shape is None or not core.available():
         return None
     if shape.channels != 3:  # torchvision's strides of one channel are those of a transposed array
         return None
-    if shape.height * shape.width < LEAST_PIXELS or not source.is_sound:
+    if shape.height * shape.width < LEAST_PIXELS or not record.source.is_sound:
         return None  # the caller of the function has to see the error
     if torch.get_default_dtype() is not torch.float32 or torch._C._get_tracing_state() is not None:
         return None
-    by_pillow, recorded = plain_way(lazy), shown_steps(lazy)
-    if by_pillow is None or recorded is None:
+    by_pillow = record.plain_way()
+    if by_pillow is None:
         return None
     steps, dtype = _CONVERSIONS[name]
-    shown = _ShownPixels(source, (*recorded, *steps), shape, in_planes)
+    shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
     work = behind_conversion(shown, (), result, account_of(by_pillow))
@@ -137,12 +133,12 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
         account: the tensor's account.
     """
     lazy = lazy_of(image)
-    source, recorded = (None, None) if lazy is None else (source_of(lazy), shown_steps(lazy))
-    if source is None or recorded is None or shape.channels != 3 or not source.is_sound:
+    record = image_record_of(lazy)
+    if lazy is None or record is None or shape.channels != 3 or not record.source.is_sound:
         return None
     if torch._C._get_tracing_state() is not None:
         return None
-    shown = _ShownPixels(source, (*recorded, *steps), shape)
+    shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape)
     program = shown.program(())
     conversion, (height, width, channels) = program.conversion, program.result
     if conversion is None or conversion.dtype not in _STACKED or program.tv_image:

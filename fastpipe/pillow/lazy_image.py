@@ -8,22 +8,20 @@ left; from then on the image is a plain ``PIL.Image.Image``.
 from __future__ import annotations
 
 import copy
-import time
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from types import FunctionType
-from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, SupportsIndex, TypeAlias, TypeVar
 
 import torch
-from numpy.typing import NDArray
-from PIL import Image, ImageFile
+from PIL import Image, ImageFile, ImageFilter, ImagePalette
 
-from fastpipe.errors import CoreError
-from fastpipe.ops import Crop, Operation, RgbToGrayscale
+from fastpipe.ops import Crop, Operation, RgbToGrayscale, TensorConversion
+from fastpipe.pending import set_class
+from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
 from fastpipe.pillow.lazy_operations import PointTable
-from fastpipe.pillow.lazy_source import Check, LazySource
+from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.pillow.method_arguments import (
     TRANSPOSITIONS,
     crop_operations,
@@ -33,67 +31,34 @@ from fastpipe.pillow.method_arguments import (
     whole_box,
     whole_size,
 )
-from fastpipe.program import mistakes
 from fastpipe.program.core_job import claimed_by_core, core_has
-from fastpipe.program.on_image import copied_info, is_transparent, to_array
+from fastpipe.program.on_image import Info, copied_info, is_transparent, to_array
+from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, ImageShape, Size, Step
 
-CLASS: Any = vars(object)["__class__"]
-"""``object.__class__``, for classes that override ``__class__``."""
+if TYPE_CHECKING:
+    from PIL._imaging import ImagingCore
 
-_GRAY_IN_ONE, GRAY_IN_THREE = RgbToGrayscale(1), RgbToGrayscale(3)
+GRAY_IN_THREE = RgbToGrayscale(3)
 _MOST_STEPS = 48
 """The most recorded steps. If they are more than fit in one job, several jobs run in turn; after this many steps the
 pixels are made, and later operations start from them."""
 
-PlainCall: TypeAlias = "Callable[[Image.Image], Image.Image]"
-"""A function that does a recorded operation by Pillow on a plain image; it must not hold anything that may change."""
-
-_Reference: TypeAlias = "weakref.ref[LazyImage] | None"
-
-
-@dataclass(slots=True, eq=False)
-class _Record:
-    """The source of a lazy image's pixels.
-
-    Attributes:
-        source: the file.
-        steps: the steps on the file's RGB pixels; a gray image stays RGB until its pixels are made.
-        coloured: the colour image that this gray one was converted from. If it is still in use, as by ``ImageEnhance``,
-            its pixels will be needed, too, and come from the same decode.
-        calls: the calls that make the image by Pillow from the opened file; None if unknown.
-        checked_info: a copy of the image's first ``info``, if the file's pixels are checked.
-        gave_array: an array has been made from the image, without giving it pixels of its own.
-    """
-
-    source: LazySource
-    steps: tuple[Step, ...] = ()
-    coloured: _Reference = None
-    calls: tuple[PlainCall, ...] | None = None
-    checked_info: dict[Any, Any] | None = None
-    gave_array: bool = False
-
-
-@dataclass(frozen=True)
-class OnInfo:
-    """A call for a check: first gives the plain image the ``info`` of the lazy one, as the user may have changed it.
-
-    Attributes:
-        info: a copy.
-        call: to be made.
-    """
-
-    info: dict[Any, Any]
-    call: PlainCall
-
-    def __call__(self, plain: Image.Image) -> Image.Image:
-        plain.info = self.info.copy()
-        return self.call(plain)
-
-
 _Asked = ParamSpec("_Asked")
 _Given = TypeVar("_Given")
 PILLOWS_LOAD = Image.Image.load
+
+
+Edges: TypeAlias = tuple[float, float, float, float]
+"""A box as Pillow has it: left, top, right and bottom."""
+
+Color: TypeAlias = "float | tuple[float, ...] | str | None"
+
+ArrayInterface: TypeAlias = "dict[str, str | bytes | int | tuple[int, ...]]"
+"""The values of an ``__array_interface__``."""
+
+Claimed: TypeAlias = tuple[object, int, bool]
+"""What the core has made of an image's next steps: the result, their number, and whether it was converted, too."""
 
 
 def own_method(method: Any) -> Any:
@@ -142,21 +107,19 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         info: Pillow's ``info``, which the image owns from now on; None to read it from the file's header at first use.
         steps: the steps on the file's pixels.
         size: ``(width, height)`` after the steps.
-        coloured: the colour image that this gray one was converted from.
-        calls: the calls that make the image by Pillow; see `_Record`.
+        calls: the calls that make the image by Pillow; see `ImageRecord`.
     """
 
-    _im: Any = None  # read from the class until the instance has its own
-    _fastpipe: _Record | None
+    _im: ImagingCore | None = None  # read from the class until the instance has its own
+    _fastpipe: ImageRecord | None
 
     def __init__(
         self,
         source: LazySource,
         mode: str = "RGB",
-        info: dict[Any, Any] | None = None,
+        info: Info | None = None,
         steps: tuple[Step, ...] = (),
         size: tuple[int, int] | None = None,
-        coloured: _Reference = None,
         calls: tuple[PlainCall, ...] | None = None,
     ) -> None:
         super().__init__()
@@ -168,7 +131,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             self.info = info
         self._mode = mode
         self._size = (source.shape.width, source.shape.height) if size is None else size
-        self._fastpipe = _Record(source, steps, coloured, calls)
+        self._fastpipe = ImageRecord(source, steps, calls=calls)
         source.add_image(self)
         if source.check is not None:
             self._fastpipe.checked_info = self.info.copy()
@@ -179,47 +142,47 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return Image.Image
 
     @__class__.setter
-    def __class__(self, kind: type[Any]) -> None:  # as code does that derives from Pillow's class
-        CLASS.__set__(_made(self), kind)
+    def __class__(self, kind: type) -> None:  # as code does that derives from Pillow's class
+        set_class(_made(self), kind)
 
     def __getattr__(self, name: str) -> Any:
         if name == "info":  # several threads may read it first
-            record = _record_of(self)
+            record = image_record_of(self)
             return vars(self)["info"] if record is None else vars(self).setdefault("info", record.source.info())
         raise AttributeError(f"'Image' object has no attribute {name!r}", name=name, obj=self)
 
     # -- the pixels
 
     def _fastpipe_is_pending(self) -> bool:
-        return _record_of(self) is not None
+        return image_record_of(self) is not None
 
     def _fastpipe_lazy(self) -> LazyImage | None:
         """The image itself; None once it has pixels."""
-        return None if _record_of(self) is None else self
+        return None if image_record_of(self) is None else self
 
     def _fastpipe_claim(
         self,
         box: Box | None,
         steps: tuple[Step, ...],
-        conversion: Any,
+        conversion: TensorConversion | None,
         out: torch.Tensor | None = None,
         in_rows: bool = False,
-    ) -> tuple[Any, int, bool] | None:
+    ) -> Claimed | None:
         """Runs steps and a conversion on a box of the image, directly from the file, if the core has all of them.
 
         Returns:
             The result, the number of steps, and whether it was converted, too; a lazy image if the result can be one.
             None if the image's pixels have to be used.
         """
-        record = _record_of(self)
+        record = image_record_of(self)
         if record is None:
             return None
-        source, shown = record.source, _shown(self, record)
+        source, shown = record.source, record.steps_in(self.mode)
         lowered = source.program(shown, box, steps)
         if conversion is not None:
             converting = lowered._replace(conversion=conversion, in_rows=in_rows, memo=None)
-            made = source.run_by_core(converting, out, in_rows)
-            return None if made is None else (made, len(steps), True)
+            tensor = source.run_by_core(converting, out, in_rows)
+            return None if tensor is None else (tensor, len(steps), True)
         program = claimed_by_core(lowered)
         if program is None:
             return None
@@ -228,47 +191,44 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
             size = program.result.width, program.result.height
             return LazyImage(source, "RGB", info_for_next(self), whole, size), len(steps), False
-        made = source.run(program)
+        made = source.image(program)
         made.info = copied_info(self)
         return made, len(steps), False
 
     @property
-    def im(self) -> Any:
+    def im(self) -> ImagingCore:
         return _made(self).im
 
     @im.setter
-    def im(self, im: Any) -> None:
+    def im(self, im: ImagingCore) -> None:
         _plain(self).im = im
 
     @_unless_replaced
     def load(self) -> Any:
-        record = _record_of(self)
+        record = image_record_of(self)
         return _made(self).load() if record is None or not record.source.is_sound else PendingPixels(self)
 
     @property
-    def __array_interface__(self) -> Any:
+    def __array_interface__(self) -> ArrayInterface:
         """Pillow's array interface; the first array is made without giving the image pixels of its own."""
-        record = _record_of(self)
+        record = image_record_of(self)
         if record is None or record.gave_array or record.source.check is not None:
             pixels = to_array(_made(self))
         else:
             record.gave_array = True
-            try:
-                pixels = record.source.run(record.source.program(_shown(self, record)), as_array=True)
-            except Exception as error:  # raised again, unless Pillow can make the image
-                pixels = to_array(_by_pillow_instead(record, error))
+            pixels = record.array(self.mode)
         shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
         return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
 
     @_unless_replaced
-    def putpalette(self, *arguments: Any, **options: Any) -> None:
-        _made(self).putpalette(*arguments, **options)  # changes the mode before it loads the image
+    def putpalette(self, data: ImagePalette.ImagePalette | bytes | Sequence[int], rawmode: str = "RGB") -> None:
+        _made(self).putpalette(data, rawmode)  # changes the mode before it loads the image
 
     @_unless_replaced
     def close(self) -> None:
         _plain(self).close()
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
         return _made(self).__reduce_ex__(protocol)
 
     # -- recorded methods
@@ -281,7 +241,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     __copy__ = copy
 
     @_unless_replaced
-    def crop(self, box: Any = None) -> Image.Image:
+    def crop(self, box: Edges | None = None) -> Image.Image:
         if box is None or box == (0, 0, *self._size):
             return self.copy()
         place, record = whole_box(box), _open_record(self)
@@ -289,22 +249,24 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if record is None or place is None or steps is None:
             return Image.Image.crop(self, box)
         Image._decompression_bomb_check((place.width, place.height))
-        edges = tuple(box)
+        edges = (*box,)
         return _with_steps(self, record, *steps, plain=lambda image: image.crop(edges))
 
     @_unless_replaced
-    def resize(self, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None) -> Image.Image:
+    def resize(
+        self, size: Any, resample: int | None = None, box: Edges | None = None, reducing_gap: float | None = None
+    ) -> Image.Image:
         record = _open_record(self)
         own_size = Size(self.height, self.width)
         steps = None if record is None else resize_operations(own_size, size, resample, box, reducing_gap)
         if record is None or steps is None:
             return Image.Image.resize(self, size, resample, box, reducing_gap)
-        sides, edges = tuple(size), None if box is None else tuple(box)
+        sides, edges = tuple(size), None if box is None else (*box,)
         return _with_steps(self, record, *steps, plain=lambda image: image.resize(sides, resample, edges, reducing_gap))
 
     @_unless_replaced
-    def reduce(self, factor: Any, box: Any = None) -> Image.Image:
-        if box is None or _record_of(self) is None:
+    def reduce(self, factor: int | tuple[int, int], box: tuple[int, int, int, int] | None = None) -> Image.Image:
+        if box is None or image_record_of(self) is None:
             return Image.Image.reduce(self, factor, box)
         place = whole_box(box)
         if place is None or tuple(box) != (place.left, place.top, place.right, place.bottom):
@@ -314,7 +276,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return self.crop(box).reduce(factor)
 
     @_unless_replaced
-    def transpose(self, method: Any) -> Image.Image:
+    def transpose(self, method: Image.Transpose) -> Image.Image:
         record, steps = _open_record(self), TRANSPOSITIONS.get(method)
         if record is None or steps is None:
             return Image.Image.transpose(self, method)
@@ -322,18 +284,35 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
     @_unless_replaced
     def transform(
-        self, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+        self,
+        size: tuple[int, int],
+        method: Any,
+        data: Sequence[Any] | None = None,
+        resample: int = 0,
+        fill: int = 1,
+        fillcolor: Color = None,
     ) -> Image.Image:
         record = _open_record(self)
         own_size = record is not None and whole_size(size) == self._size[::-1]
         warp = warp_operation(self._mode, method, data, resample, fillcolor) if own_size else None
-        if record is None or warp is None:
+        if record is None or warp is None or data is None:
             return Image.Image.transform(self, size, method, data, resample, fill, fillcolor)
-        given = tuple(size), method, tuple(data), resample, fill, fillcolor
-        return _with_steps(self, record, warp, plain=lambda image: image.transform(*given))
+        sides, numbers = (*size,), (*data,)
+        return _with_steps(
+            self,
+            record,
+            warp,
+            plain=lambda image: image.transform(sides, method, numbers, resample, fill, fillcolor),
+        )
 
     @_unless_replaced
-    def convert(self, mode: Any = None, matrix: Any = None, *arguments: Any, **options: Any) -> Image.Image:
+    def convert(
+        self,
+        mode: str | None = None,
+        matrix: tuple[float, ...] | list[float] | None = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> Image.Image:
         record = _open_record(self)
         if record is not None and not matrix:
             if not mode or mode == self._mode:
@@ -350,7 +329,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return Image.Image.convert(self, mode, matrix, *arguments, **options)
 
     @_unless_replaced
-    def point(self, lut: Any, mode: Any = None) -> Image.Image:
+    def point(self, lut: Any, mode: str | None = None) -> Image.Image:
         record = _open_record(self)
         if record is not None and mode is None and not isinstance(lut, Image.ImagePointHandler):
             bands = 3 if self._mode == "RGB" else 1
@@ -365,7 +344,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return Image.Image.point(self, lut, mode)
 
     @_unless_replaced
-    def filter(self, filter: Any) -> Image.Image:
+    def filter(self, filter: ImageFilter.Filter | type[ImageFilter.Filter]) -> Image.Image:
         given = filter() if callable(filter) else filter
         record, step = _open_record(self), filter_operation(given)
         if record is None or step is None:
@@ -374,89 +353,34 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return _with_steps(self, record, step, plain=lambda image: image.filter(given))
 
 
-def _record_of(image: Image.Image) -> _Record | None:
+def image_record_of(image: Image.Image | None) -> ImageRecord | None:
     """The record of a lazy image; None for a plain one, also if another thread has just made the pixels."""
-    return vars(image).get("_fastpipe")
+    return None if image is None else vars(image).get("_fastpipe")
 
 
-def _open_record(image: Image.Image) -> _Record | None:
+def _open_record(image: Image.Image) -> ImageRecord | None:
     """The record of a lazy image that has room for another step; else None, also if a test has replaced ``load``."""
-    record = _record_of(image)
+    record = image_record_of(image)
     if record is None or len(record.steps) >= _MOST_STEPS or Image.Image.load is not PILLOWS_LOAD:
         return None
     return record
 
 
-def _shown(image: Image.Image, record: _Record) -> tuple[Step, ...]:
-    """The steps from the file to the image in its own mode."""
-    return record.steps if image.mode == "RGB" else (*record.steps, _GRAY_IN_ONE)
-
-
 def _made(image: Image.Image) -> Image.Image:
     """Makes the image's pixels, unless another thread has, and returns it as a plain image."""
-    record = _record_of(image)
+    record = image_record_of(image)
     if record is not None:
         coloured = None if record.coloured is None else record.coloured()
-        known = None if coloured is None else _record_of(coloured)
+        known = None if coloured is None else image_record_of(coloured)
         if coloured is None or known is None:  # the coloured image may have been drawn on
-            made = _run(image, record)
+            made = record.image(image.mode)
         else:
-            made = _run(coloured, known)
+            made = known.image(coloured.mode)
             gray = made.convert("L")
             _with_pixels(coloured, made)
             made = gray if image.mode == "L" else gray.convert("RGB")
         _with_pixels(image, made)
     return _plain(image)
-
-
-def _run(image: Image.Image, record: _Record) -> Image.Image:
-    begun = time.perf_counter()
-    made: Image.Image
-    try:
-        made = record.source.run(record.source.program(_shown(image, record)))
-    except Exception as error:  # raised again, unless Pillow can make the image
-        made = _by_pillow_instead(record, error)
-    if record.source.check is None or record.calls is None:
-        return made
-    return _checked(record.source.check, made, record, time.perf_counter() - begun)
-
-
-def _by_pillow_instead(record: _Record, error: Exception) -> Image.Image:
-    """Makes the image by Pillow alone after fastpipe's way has failed; raises the user's error, or the given one."""
-    on_mistake = record.source.on_mistake
-    made = None if on_mistake is None else _by_pillow(record.source, record.calls)
-    if on_mistake is None or made is None:
-        if isinstance(error, AttributeError):  # an AttributeError would be taken for a missing attribute of the image
-            raise CoreError(f"a step that was recorded fails: {error}") from error
-        raise error
-    made.load()
-    on_mistake(error)
-    return made
-
-
-def _checked(check: Check, made: Image.Image, record: _Record, seconds: float) -> Image.Image:
-    """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
-    begun = time.perf_counter()
-    expected = _by_pillow(record.source, record.calls)
-    assert expected is not None
-    taken = time.perf_counter() - begun
-    is_same = (made.mode, made.size, made.tobytes()) == (expected.mode, expected.size, expected.tobytes())
-    difference = "" if is_same else f"{record.source.encoded.source} has other pixels than Pillow's"
-    if is_same and record.checked_info != expected.info:
-        difference = f"{record.source.encoded.source} has another info than Pillow's"
-    check.add_check(taken, seconds, difference)
-    return expected if difference else made
-
-
-def _by_pillow(source: LazySource, calls: tuple[PlainCall, ...] | None) -> Image.Image | None:
-    """Makes the image by Pillow alone; None if its calls are unknown."""
-    image = None if calls is None else source.opened_by_pillow()
-    if image is None or calls is None:
-        return None
-    with mistakes.plain_way():
-        for call in calls:
-            image = call(image)
-    return image
 
 
 def _with_pixels(image: Image.Image, made: Image.Image) -> None:
@@ -470,17 +394,17 @@ def _plain(image: Image.Image) -> Image.Image:
     own.setdefault("_im", None)
     _ = image.info  # a plain image has it
     if isinstance(image, LazyImage):
-        CLASS.__set__(image, Image.Image)
+        set_class(image, Image.Image)
     own.pop("_fastpipe", None)
     return image
 
 
 def _with_steps(
     image: Image.Image,
-    record: _Record,
+    record: ImageRecord,
     *steps: Operation,
     plain: PlainCall | None = None,
-    info: dict[Any, Any] | None = None,
+    info: Info | None = None,
 ) -> LazyImage:
     """The lazy image after further steps; ``plain`` does the same by Pillow."""
     width, height = image._size
@@ -495,7 +419,7 @@ def _with_steps(
     return LazyImage(record.source, image._mode, info, (*record.steps, *steps), size, calls=calls)
 
 
-def info_for_next(image: Image.Image) -> dict[Any, Any] | None:
+def info_for_next(image: Image.Image) -> Info | None:
     """A copy of the image's ``info``, for an image made from it; None if the ``info`` hasn't been read yet."""
     return copied_info(image) if "info" in vars(image) else None
 
@@ -507,35 +431,8 @@ def lazy_of(image: object) -> LazyImage | None:
     return made
 
 
-def recorded_of(image: LazyImage) -> tuple[tuple[Step, ...], tuple[PlainCall, ...] | None] | None:
-    """The recorded steps, and the calls that make the image by Pillow or None; None if the image has pixels."""
-    record = _record_of(image)
-    return None if record is None else (record.steps, record.calls)
-
-
-def shown_steps(image: LazyImage) -> tuple[Step, ...] | None:
-    """The steps from the file to the image in its own mode; None if the image has pixels."""
-    record = _record_of(image)
-    return None if record is None else _shown(image, record)
-
-
-def plain_way(image: LazyImage) -> Callable[[], Image.Image] | None:
-    """A function that makes the same image by Pillow alone, independent of the image; None if its calls are unknown."""
-    record = _record_of(image)
-    if record is None or record.calls is None:
-        return None
-    source, calls = record.source, record.calls
-
-    def made() -> Image.Image:
-        image = _by_pillow(source, calls)
-        assert image is not None  # calls are known of images that Pillow has opened
-        return image
-
-    return made
-
-
 def record_operations(
-    image: object, *operations: Operation, plain: PlainCall | None, info: dict[Any, Any] | None = None
+    image: object, *operations: Operation, plain: PlainCall | None, info: Info | None = None
 ) -> LazyImage | None:
     """Records further operations on an image.
 
@@ -561,16 +458,16 @@ def source_of(image: object) -> LazySource | None:
     """The source of a lazy image, or the source itself if one is given; None for anything else."""
     if isinstance(image, LazySource):
         return image
-    record = _record_of(image) if isinstance(image, LazyImage) else None
+    record = image_record_of(image) if isinstance(image, LazyImage) else None
     return None if record is None else record.source
 
 
-def region_of(image: Any, box: Box) -> NDArray[Any] | None:
+def region_of(image: Image.Image, box: Box) -> Pixels | None:
     """A box of a lazy colour image as an array ``(H, W, 3)``, decoded alone; None for an image with pixels.
 
     The array is valid until the thread's next decode.
     """
-    record = _record_of(image)
+    record = image_record_of(image)
     return None if record is None or image.mode != "RGB" else record.source.region(box, record.steps)
 
 
@@ -589,10 +486,10 @@ def load_images(sample: object) -> None:
 def shadow_of(image: Image.Image) -> Image.Image | None:
     """The same image made by Pillow alone, for comparisons; None if its calls are unknown. A plain image is copied."""
     lazy = lazy_of(image)
-    record = None if lazy is None else _record_of(lazy)
+    record = None if lazy is None else image_record_of(lazy)
     if record is None:
         return image.copy()
-    made = _by_pillow(record.source, record.calls)
+    made = record.by_pillow()
     if made is None:
         return None
     if lazy is image and isinstance(made, ImageFile.ImageFile):  # a copy has no open file

@@ -6,10 +6,10 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol, TypeAlias
 
+import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core
@@ -18,13 +18,14 @@ from fastpipe.pending import is_pending
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
-from fastpipe.program.on_image import run, run_on_image, to_array, to_pil
+from fastpipe.program.on_image import Info, run, run_on_image, to_array, to_pil
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
+from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, ImageShape, Step
 
-Opener = Callable[[bytes], Image.Image]
-OnMistake = Callable[[Exception], object]
+Opener: TypeAlias = Callable[[bytes], Image.Image]
+OnMistake: TypeAlias = Callable[[Exception], object]
 
 
 class Check(Protocol):
@@ -83,7 +84,7 @@ class LazySource:
         self.error: Exception | None = None
         self._parts = Parts(encoded.header)
         self._whole: Image.Image | None = None
-        self._info: dict[Any, object] | None = None
+        self._info: Info | None = None
         self._images: list[weakref.ref[Image.Image]] = []
         self._most_images = 8
 
@@ -112,7 +113,7 @@ class LazySource:
             return None
         return self._open_by_pillow(self.encoded.content)
 
-    def info(self) -> dict[Any, Any]:
+    def info(self) -> Info:
         """A copy of Pillow's ``info`` of the file; empty without `open_by_pillow`."""
         if self._info is None:
             self._info = {} if self._open_by_pillow is None else self._open_by_pillow(self.encoded.content).info
@@ -138,26 +139,36 @@ class LazySource:
             result = step.output_shape(result)
         return Program(self.shape, box, steps, None, (), result)
 
-    def run(
-        self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False, as_array: bool = False
-    ) -> Any:
-        """Decodes what a program needs, and runs it; a result that is no tensor is a new PIL image.
+    def run(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> object:
+        """Decodes what a program needs, and runs it; a result that is no tensor is a new PIL image, or several.
 
         Args:
             program: a program that starts from the file.
             out, in_rows: see `fastpipe.program.execute`.
-            as_array: return an array instead of a PIL image; it may be a view, as from `execute`.
 
         Raises:
             Exception: the file can't be decoded.
         """
-        made = self._run(program, out, in_rows, as_pil=not as_array)
-        if made is None:
-            self._whole = self._decode_by_pillow()
-            made = run_on_image(program, self._whole, out, in_rows=in_rows)
-        return to_array(made) if as_array and isinstance(made, Image.Image) else made
+        made = self._run(program, out, in_rows, as_pil=True)
+        return self._run_by_pillow(program, out, in_rows) if made is None else made
 
-    def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> Any:
+    def image(self, program: Program) -> Image.Image:
+        """The new PIL image of a program without a conversion; see `run`."""
+        made = self.run(program)
+        assert isinstance(made, Image.Image)
+        return made
+
+    def array(self, program: Program) -> Pixels:
+        """The array ``(H, W, C)`` of a program without a conversion, valid until the next decode; see `run`."""
+        made = self._run(program, None, False, as_pil=False)
+        if made is None:
+            made = self._run_by_pillow(program, None, False)
+        if isinstance(made, Image.Image):
+            return to_array(made)
+        assert isinstance(made, np.ndarray)
+        return made
+
+    def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
         """Runs a program as `run` does; None if the core refuses the file, or lacks a step that needs a PIL image."""
         foreign = not all(isinstance(step, Operation) for step in program.steps)
         return self._run(program, out, in_rows, as_pil=False, all_steps=foreign)
@@ -171,39 +182,28 @@ class LazySource:
         """
         return self._whole is None and self._parts.fill(job, program, self.encoded)
 
-    def region(self, box: Box, steps: tuple[Step, ...] = ()) -> NDArray[Any]:
+    def region(self, box: Box, steps: tuple[Step, ...] = ()) -> Pixels:
         """Decodes only a box of the steps' result: an array ``(H, W, C)``, valid until the thread's next decode."""
-        if not steps and self.orientation == 1:
-            program = Program(self.shape, box, (), None, (), ImageShape(box.height, box.width))
-        else:
-            program = self.program((*steps, Crop(*box)))
-        made: NDArray[Any] = self.run(program, as_array=True)
-        return made
+        return self.array(self.program(steps, box))
 
     def _run(
         self, program: Program, out: torch.Tensor | None, in_rows: bool, as_pil: bool, all_steps: bool = False
-    ) -> Any:
+    ) -> object:
         if self._parts.add(program.box, whole_is_there=self._whole is not None):
             self._whole = self._decode_whole()
         if self._whole is not None:
             return run_on_image(program, self._whole, out, in_rows=in_rows)
-        return run(program, partial(self._decoded_by_core, as_pil=as_pil, all_steps=all_steps), out, in_rows)
+        by_core = partial(decode_by_core, encoded=self.encoded, as_pil=as_pil, all_steps=all_steps)
+        return run(program, by_core, out, in_rows)
 
-    def _decoded_by_core(
-        self,
-        program: Program,
-        into: torch.Tensor | None = None,
-        in_rows: bool = False,
-        as_pil: bool = True,
-        all_steps: bool = False,
-    ) -> Any:
-        made = decode_by_core(program, self.encoded, into, in_rows, as_pil, all_steps=all_steps)
-        return to_pil(made) if as_pil else made
+    def _run_by_pillow(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
+        self._whole = self._decode_by_pillow()
+        return run_on_image(program, self._whole, out, in_rows=in_rows)
 
     def _decode_whole(self) -> Image.Image:
         stored = lower((), ImageShape(*self.encoded.header.size))
-        image: Image.Image | None = self._decoded_by_core(stored)
-        return self._decode_by_pillow() if image is None else image
+        image = decode_by_core(stored, None, False, encoded=self.encoded, as_pil=True)
+        return image if isinstance(image, Image.Image) else self._decode_by_pillow()
 
     def _decode_by_pillow(self) -> Image.Image:
         try:
@@ -218,6 +218,4 @@ class LazySource:
             opened = self._open_by_pillow(encoded.content)
             opened.load()
             return opened.convert("RGB")
-        pixels = encoded.decode(refused=True)
-        image: Image.Image = to_pil(pixels)
-        return image
+        return to_pil(encoded.decode(refused=True))

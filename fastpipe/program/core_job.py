@@ -12,8 +12,8 @@ from PIL import Image
 
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
-from fastpipe.kernels import memory
 from fastpipe.ops import Memo, Operation, Resize, TensorConversion
+from fastpipe.program.batch_results import new_result
 from fastpipe.program.program import Program
 from fastpipe.readers import MaxPixels
 from fastpipe.readers.base import Pixels
@@ -216,8 +216,8 @@ def new_tensor(shape: ImageShape, dtype: torch.dtype, in_rows: bool) -> torch.Te
     height, width, channels = shape
     if in_rows:
         # Changes the strides in place, because the result must not be a view.
-        return memory.new_result(shape, dtype).as_strided_((channels, height, width), (1, width * channels, channels))
-    return memory.new_result((channels, height, width), dtype)
+        return new_result(shape, dtype).as_strided_((channels, height, width), (1, width * channels, channels))
+    return new_result((channels, height, width), dtype)
 
 
 def write_new_tensor(

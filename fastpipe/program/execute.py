@@ -8,6 +8,7 @@ loaded image: see `on_image`.
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import numpy as np
 import torch
@@ -45,27 +46,22 @@ def execute(
         The array may be a view of this thread's decode buffer: it is valid until the thread's next decode.
     """
 
-    def from_file(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
-        made = _decoded(program, encoded, into, in_rows, as_pil)
-        if as_pil:
-            made = to_pil(made)
-        return made
-
-    return run(program, from_file, out, in_rows)
+    return run(program, partial(_decoded, encoded=encoded, as_pil=as_pil), out, in_rows)
 
 
-def _decoded(program: Program, encoded: Encoded, out: torch.Tensor | None, in_rows: bool, as_pil: bool) -> object:
+def _decoded(program: Program, out: torch.Tensor | None, in_rows: bool, *, encoded: Encoded, as_pil: bool) -> object:
     """Runs a program up to its conversion."""
     chosen = readers.choose(encoded.header, encoded.reader, encoded.config)
     by_core = chosen.name == "core"
     if by_core:
         limit = readers.pixel_limit(encoded.max_pixels)
         readers.check_limit(encoded.header, limit, encoded.source)
-        done = decode_by_core(program, encoded, out, in_rows, as_pil)
+        done = decode_by_core(program, out, in_rows, encoded=encoded, as_pil=as_pil)
         if done is not None:
             return done
     image: object = encoded.decode(program.region, refused=by_core)
-    return on_pixels(image, program.steps, program.conversion, out, None, in_rows)
+    made: object = on_pixels(image, program.steps, program.conversion, out, None, in_rows)
+    return to_pil(made) if as_pil else made
 
 
 _KEEP_BYTES = 64 << 20
@@ -88,11 +84,11 @@ def _scratch_array(shape: ImageShape) -> NDArray[np.uint8]:
 
 def decode_by_core(
     program: Program,
-    encoded: Encoded,
     out: torch.Tensor | None,
     in_rows: bool,
-    as_pil: bool,
     *,
+    encoded: Encoded,
+    as_pil: bool = False,
     all_steps: bool = False,
 ) -> object:
     """Decodes by the core and runs the steps that it has; kernels run the rest, except with `all_steps`.
@@ -120,4 +116,6 @@ def decode_by_core(
     status = core.run_thread_job(job)
     if core.refused(status) or not core.check_or_unsure(status):
         return None
-    return result if is_all else on_pixels(result, program.steps[taken:], program.conversion, out, None, in_rows)
+    if not is_all:
+        result = on_pixels(result, program.steps[taken:], program.conversion, out, None, in_rows)
+    return to_pil(result) if as_pil else result

@@ -240,7 +240,7 @@ class _Order(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
+def _order_of(kinds: tuple[type, ...]) -> _Order:
     moved, ahead = _arranged(kinds)
     kinds = tuple(kinds[number] for number in moved)
     pixels, cut, flips, tables = 0, 0, 0, 0
@@ -261,7 +261,7 @@ def _order_of(kinds: tuple[type[Any], ...]) -> _Order:
     return _Order(moved if ahead else (), ahead, pixels, tuple(reshaping), cut, simple, in_rows, converts)
 
 
-def _arranged(kinds: tuple[type[Any], ...]) -> tuple[tuple[int, ...], int]:
+def _arranged(kinds: tuple[type, ...]) -> tuple[tuple[int, ...], int]:
     """The order in which steps run, and how many move from behind the conversion to a tensor to the front of it."""
     start = next((number for number, kind in enumerate(kinds) if getattr(kind, "makes_tensor", False)), len(kinds))
     ahead, kept = [], [start] if start < len(kinds) else []

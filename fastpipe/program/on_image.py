@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import torch
@@ -24,6 +24,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import is_trying_plain_way, raise_if_ours
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.program import Program, Views
+from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, ImageShape, Step
 
 _CHANNELS = {"RGB": 3, "L": 1}
@@ -32,6 +33,9 @@ _LEAST_COPIED = 4000  # pixels; Pillow copies fewer pixels faster
 AS_TV_IMAGE = AsTvImage()
 DIRECT = frozenset({torch.uint8, torch.float32, torch.float16, torch.bfloat16})
 """The dtypes that the core can write."""
+
+Info: TypeAlias = dict[str | tuple[int, int], object]
+"""Pillow's ``info`` of an image."""
 
 MakePixels: TypeAlias = Callable[[Program, torch.Tensor | None, bool], object]
 """Runs a program up to its conversion, from a source; takes the program, the tensor to write to or None, and `in_rows`.
@@ -82,14 +86,14 @@ def run_on_image(
 
     jobs = None if out is not None or program.memo is None else program.memo.jobs
     if jobs is not None:
-        made = _run_again(program, image, in_rows, jobs)
-        if made is not None:
-            return made
+        again = _run_again(program, image, in_rows, jobs)
+        if again is not None:
+            return again
 
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         return on_pixels(image, program.steps, program.conversion, into, program.region, in_rows)
 
-    made = run(program, from_memory, out, in_rows)
+    made: object = run(program, from_memory, out, in_rows)
     if isinstance(made, Image.Image) and isinstance(image, Image.Image):
         if made is image:
             made = image.copy()
@@ -112,7 +116,7 @@ def _run_again(
         known = jobs.keep(key, prepared_program(program, image, in_rows) or False)
     if not known:
         return None
-    made = known.run_on(image, bool(program.keeps_info))
+    made = known.run_on(image)
     if made is None or known.dtype is None:
         return made
     return AS_TV_IMAGE.apply(made) if program.tv_image and isinstance(made, torch.Tensor) else made
@@ -137,7 +141,6 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
     """
     if not isinstance(image, Image.Image):
         return None
-    made: Any  # an image, as no single operation ends in a tensor
     width, height = image.size if box is None else (box.width, box.height)
     try:
         if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_trying_plain_way():
@@ -147,9 +150,9 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         if jobs:
             known = jobs.get((image.mode, image.size))
             if known and core.available() and not is_transparent(image):
-                made = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image, known.keeps_info)
-                if made is not None:
-                    return made  # type: ignore[no-any-return]
+                again = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image)
+                if isinstance(again, Image.Image):  # as no single operation ends in a tensor
+                    return again
         shape = shape_of(image)
         if shape is None or not core.available():
             return None
@@ -162,13 +165,15 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         if jobs is not None:
             _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
-        made, taken, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
+        made, _, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
     except Exception as error:  # raised again, unless Pillow fails, too
         raise_if_ours(error, lambda: operation.apply(_cut(image, box)))
         return None
-    if taken and not keeps_info:
+    if not isinstance(made, Image.Image):
+        return None
+    if not keeps_info:
         made.info = {}
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: ImageJobs) -> None:
@@ -177,11 +182,11 @@ def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: 
     if key not in jobs:
         jobs.keep(key, None)
     elif jobs[key] is None:
-        made = prepared((operation,), None, image, shape, Box(0, 0, shape.height, shape.width))
-        jobs[key] = made is not None and made._replace(keeps_info=operation.keeps_info(shape))
+        box, keeps_info = Box(0, 0, shape.height, shape.width), operation.keeps_info(shape)
+        jobs[key] = prepared((operation,), None, image, shape, box, keeps_info) or False
 
 
-def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> Any:
+def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: bool) -> object:
     """Runs a program from any source; see `execute` for the arguments and the result. None if `make` returns None."""
     if out is not None and (program.conversion is None or tuple(out.shape) != _tensor_shape(program.result)):
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
@@ -265,7 +270,7 @@ def _claimed(
     """
     run_prefix = getattr(type(image), "_fastpipe_claim", None)
     if run_prefix is not None:  # a lazy image can do it without its pixels: see `fastpipe.pillow.lazy_image`
-        claimed: tuple[Any, int, bool] | None = run_prefix(image, box, steps, conversion, out, in_rows)
+        claimed: tuple[object, int, bool] | None = run_prefix(image, box, steps, conversion, out, in_rows)
         if claimed is not None:
             return claimed
     job = core.thread_job()
@@ -332,7 +337,11 @@ def _tensor_shape(shape: ImageShape) -> tuple[int, int, int]:
     return shape.channels, shape.height, shape.width
 
 
-def to_pil(image: object) -> Any:
+@overload
+def to_pil(image: Pixels) -> Image.Image: ...
+@overload
+def to_pil(image: object) -> object: ...
+def to_pil(image: object) -> object:
     """Converts arrays ``(H, W)`` or ``(H, W, 1 or 3)``, also in a list, to new PIL images; returns others unchanged."""
     if isinstance(image, list):
         return [to_pil(view) for view in image]
@@ -351,7 +360,7 @@ def to_pil(image: object) -> Any:
     return Image.fromarray(np.array(pixels, order="C"))  # copied, because the array may be the thread's decode buffer
 
 
-def to_array(image: Image.Image) -> Any:
+def to_array(image: Image.Image) -> Pixels:
     """A PIL image in mode RGB or L as an array ``(H, W, C)``; by the core in a tenth of Pillow's time."""
     pixels = core.memory_of(image) if core.available() else None
     if pixels is None:
@@ -364,7 +373,7 @@ def to_array(image: Image.Image) -> Any:
     return made
 
 
-def copied_info(image: Image.Image) -> dict[Any, Any]:
+def copied_info(image: Image.Image) -> Info:
     """A copy of an image's ``info``, as Pillow's methods copy it."""
     info = image.info
     if _COPIES_LISTS and any(map(isinstance, info.values(), repeat(list))):

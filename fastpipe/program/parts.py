@@ -22,8 +22,7 @@ class _LastFiles(threading.local):
     """How many parts of each of a thread's last files were asked for.
 
     A script does the same to each of its files: it takes two views of each, or ten crops. If a thread alternates
-        between
-    files, the numbers are wrong, and decodes take longer than necessary.
+    between files, the numbers are wrong, and decodes take longer than necessary.
     """
 
     def __init__(self) -> None:

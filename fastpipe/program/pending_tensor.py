@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter, methodcaller
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
@@ -28,9 +28,11 @@ from fastpipe.ops import (
 )
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
+from fastpipe.pending import set_class
+from fastpipe.program.batch_results import batch_results
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
-    TO_TENSOR,
+    TO_PURE,
     Account,
     Cut,
     FloatsOfPixels,
@@ -45,7 +47,8 @@ from fastpipe.types import Box, ImageShape, Step
 _AS_TV_IMAGE = interned_once(AsTvImage)
 _WHITE = 255
 _CPU = torch.device("cpu")
-_CLASS: Any = vars(object)["__class__"]
+Function: TypeAlias = Callable[..., object]
+Thing = TypeVar("Thing")
 _KEY = "_fastpipe"
 """The attribute of a pending tensor that holds its `PendingWork`."""
 
@@ -64,16 +67,16 @@ class _Pending:
         return self.plain
 
     @__class__.setter
-    def __class__(self, kind: type[Any]) -> None:
-        _CLASS.__set__(with_pixels(self), kind)
+    def __class__(self, kind: type) -> None:
+        set_class(with_pixels(self), kind)
 
     def _fastpipe_is_pending(self) -> bool:
         return _KEY in vars(self)
 
     @classmethod
     def __torch_function__(
-        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        cls, function: Function, types: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
+    ) -> object:
         kwargs = kwargs or {}
         if function in _KNOWN:
             with torch._C.DisableTorchFunctionSubclass():
@@ -84,19 +87,19 @@ class _Pending:
             return made
         return function(*exchanged(args), **exchanged(kwargs))
 
-    def as_subclass(self, cls: object) -> Any:
+    def as_subclass(self, cls: type) -> torch.Tensor:
         """``Tensor.as_subclass``, which doesn't call ``__torch_function__``."""
         made = _shown_as(self, cls)
         return with_pixels(self).as_subclass(cls) if made is None else made
 
-    def set_(self, *given: object, **options: object) -> Any:
+    def set_(self, *given: object, **options: object) -> torch.Tensor:
         """``Tensor.set_``, which doesn't call ``__torch_function__`` either."""
         return with_pixels(self).set_(*exchanged(given), **options)
 
     @classmethod
     def __torch_dispatch__(
-        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+        cls, function: Function, types: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
+    ) -> object:
         # C++ code holds the tensor as it is, so it stays pending.
         return function(*exchanged(args, _result), **exchanged(kwargs or {}, _result))
 
@@ -127,21 +130,22 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     )
     record.owner = weakref.ref(made)
     made.__dict__[_KEY] = record
-    results = memory.stacked_results()
+    results = batch_results()
     if results is not None:
-        results.add(record)
+        results.add_pending(made)
     return made
-
-
-def is_pending(tensor: object) -> bool:
-    """True for a tensor whose elements haven't been made yet."""
-    return isinstance(tensor, _Pending) and _KEY in vars(tensor)
 
 
 def plain_class(tensor: object) -> type:
     """The class of a tensor; for a pending one the class that it will have with its elements."""
     kind: type = getattr(type(tensor), "plain", type(tensor))
     return kind
+
+
+def work_of(tensor: torch.Tensor) -> PendingWork:
+    """The work of a pending tensor."""
+    work: PendingWork = vars(tensor)[_KEY]
+    return work
 
 
 def record_of(tensor: object) -> Record | None:
@@ -153,11 +157,12 @@ def record_of(tensor: object) -> Record | None:
     return None if record.base is not None and record.base.made is not None else record
 
 
-def with_pixels(tensor: Any) -> Any:
+def with_pixels(tensor: Thing) -> Thing:
     """Turns a pending tensor into an ordinary one, in place, and returns it; returns anything else unchanged."""
-    kind: Any = type(tensor).plain if isinstance(tensor, _Pending) else None
-    if kind is None:
+    if not isinstance(tensor, _Pending):
         return tensor
+    shell: Any = tensor
+    kind = type(tensor).plain
     record: PendingWork | None = vars(tensor).get(_KEY)
     if record is not None:
         record.result()
@@ -166,13 +171,13 @@ def with_pixels(tensor: Any) -> Any:
             with ordinary(record.inference):
                 own = record.result().detach()
             try:
-                torch._C._swap_tensor_impl(tensor, own)
+                torch._C._swap_tensor_impl(shell, own)
             except RuntimeError:  # C++ code refers to it, for example a trace
                 return record.result().as_subclass(kind)
             # `own` has the old implementation, which C++ may have saved for a backward pass: it stays pending.
-            _CLASS.__set__(own, type(tensor))
+            set_class(own, type(tensor))
             vars(own)[_KEY] = record
-        _CLASS.__set__(tensor, kind)
+        set_class(tensor, kind)
         vars(tensor).pop(_KEY, None)
     return tensor
 
@@ -255,11 +260,11 @@ def _cut_of(step: object, shape: ImageShape) -> Cut | None:
     return itemgetter((..., slice(box.top, box.bottom), slice(box.left, box.right)))
 
 
-def _same(tensor: object) -> object:
+def _same(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _get_item(tensor: Any, index: Any) -> object:
+def _get_item(tensor: torch.Tensor, index: object) -> object:
     """Records indexing that cuts out a window: ``[..., top:bottom, left:right]`` or ``[:, top:bottom, left:right]``."""
     record = record_of(tensor)
     if record is None or type(index) is not tuple or len(index) != 3 or index[0] not in (..., slice(None)):
@@ -267,7 +272,7 @@ def _get_item(tensor: Any, index: Any) -> object:
     box = _box_of(index[1:], record.shape)
     if box is None:
         return NotImplemented
-    made = with_steps(tensor, (TO_TENSOR[1], Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
+    made = with_steps(tensor, (TO_PURE, Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
     return NotImplemented if made is None else made
 
 
@@ -285,12 +290,12 @@ def _box_of(slices: tuple[object, ...], shape: ImageShape) -> Box | None:
     return Box(top, left, bottom - top, right - left)
 
 
-def _shown_as(tensor: Any, kind: Any) -> torch.Tensor | None:
+def _shown_as(tensor: Any, kind: type) -> torch.Tensor | None:
     """The pending tensor on the same memory as a ``tv_tensors.Image`` or a plain tensor; None for other classes."""
     record, plain = record_of(tensor), getattr(kind, "plain", kind)
     if record is None or not (plain is torch.Tensor or _is_tv_image(plain)):
         return None
-    step = TO_TENSOR[1] if plain is torch.Tensor else _AS_TV_IMAGE
+    step = TO_PURE if plain is torch.Tensor else _AS_TV_IMAGE
     return with_steps(tensor, (step,), plain, record.account.after(methodcaller("as_subclass", plain)))
 
 
@@ -324,7 +329,7 @@ def _divide(tensor: object, by: object, **options: object) -> object:
     return NotImplemented if made is None else pending_tensor(made)
 
 
-def _stack(tensors: Any, dim: Any = 0, *, out: Any = None) -> object:
+def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
     """Stacks pending tensors: makes their pixels in the batch's memory."""
     if type(tensors) not in (list, tuple) or dim != 0 or type(dim) is not int:
         return NotImplemented
@@ -396,7 +401,7 @@ _KNOWN = {
     *(torch.is_floating_point, torch.is_complex, torch.numel),
 }
 """Functions whose result is known without pixels."""
-_RECORDED: dict[Any, Callable[..., Any]] = {
+_RECORDED: dict[object, Function] = {
     torch.Tensor.__getitem__: _get_item,
     torch.Tensor.requires_grad_: _requires_grad,
     torch.Tensor.float: _float,

@@ -9,8 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Protocol, TypeAlias
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
@@ -33,14 +35,16 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
+from fastpipe.readers.base import Pixels
 from fastpipe.types import ImageShape, Step
 
-TO_TENSOR = interned_once(PilToTensor), interned_once(ToPureTensor)
+TO_PURE = interned_once(ToPureTensor)
+TO_TENSOR = interned_once(PilToTensor), TO_PURE
 _GRAY = interned_once(RgbToGrayscale, 1)
 _TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
 
-Library: TypeAlias = "Callable[[], torch.Tensor]"
-Cut: TypeAlias = "Callable[[Any], Any]"
+Library: TypeAlias = Callable[[], torch.Tensor]
+Cut: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Account(Protocol):
@@ -49,6 +53,10 @@ class Account(Protocol):
     @property
     def checks(self) -> bool:
         """True if results have to go through `check`."""
+
+    @property
+    def library(self) -> Library | None:
+        """Makes the same tensor by the library alone; None if the library would have to draw."""
 
     def count(self, seconds: float) -> None:
         """Adds the seconds that making elements took."""
@@ -60,41 +68,25 @@ class Account(Protocol):
         """The account of a tensor that the library makes from this one by a call."""
 
 
-class TensorSource:
-    """An encoded image that pending tensors are made from: each decodes its own part, or all share one decode.
-
-    Args:
-        encoded: the file, whose header is one that the core decodes.
-        channels: 3, or 1 for a gray image.
-        orientation: the EXIF orientation to apply, 1 to 8.
-        library: decodes the file without the core if the core refuses it, to the upright uint8 tensor ``(C, H, W)``.
+class TensorSource(ABC):
+    """An image that pending tensors are made from.
 
     Attributes:
-        shape: the shape of the upright image.
-        array: the pixels ``(H, W, C)`` of the whole image, if it has been decoded; else None.
-        is_turned: the upright image's rows are the file's columns.
+        shape: the shape of the image.
+        is_turned: the image's rows are the file's columns.
     """
 
-    def __init__(self, encoded: Encoded, channels: int, orientation: int, library: Library) -> None:
-        height, width = encoded.header.size
-        size = (width, height) if orientation >= 5 else (height, width)
-        self.shape = ImageShape(*size, channels)
-        self.array: NDArray[Any] | None = None
-        self._encoded = encoded
-        self._orientation = orientation
-        self._library = library
-        self.is_turned = orientation >= 5
-        self._parts = Parts(encoded.header)
+    shape: ImageShape
+    is_turned = False
 
+    @abstractmethod
     def program(self, steps: tuple[Step, ...]) -> Program:
         """The program from the file to a tensor, and through further steps on the tensor."""
-        gray = (_GRAY,) if self.shape.channels == 1 else ()
-        stored = ImageShape(self.shape.height, self.shape.width)
-        return lower((*gray, *TO_TENSOR, *steps), stored, orientation=self._orientation)
 
+    @abstractmethod
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> Any:
+    ) -> torch.Tensor:
         """Runs steps on the image's tensor; returns a new tensor, or the given one.
 
         Args:
@@ -103,19 +95,12 @@ class TensorSource:
             out: a tensor of the result's shape and dtype, with any strides.
             in_rows: a new tensor is interleaved, as torchvision's is.
         """
-        if self._parts.add(program.box, whole_is_there=self.array is not None):
-            self.decode()
-        if self.array is None:
-            made = run(program, self._by_core, out, in_rows)
-            if made is not None:
-                return made
-            self.array = self._library().permute(1, 2, 0).numpy()
-        return run_on_image(lower((*TO_TENSOR, *steps), self.shape), self.array, out, in_rows=in_rows)
 
+    @abstractmethod
     def held_bytes(self) -> int:
         """Bytes of the file in memory."""
-        return len(self._encoded.data)
 
+    @abstractmethod
     def fill(self, job: core.Job, program: Program) -> bool:
         """Fills a job without its sink; False if `run` has to do more than one job.
 
@@ -123,17 +108,60 @@ class TensorSource:
             job: any job, which is filled anew.
             program: a program from `program` that the core can run as a whole.
         """
-        return self.array is None and self._parts.fill(job, program, self._encoded)
+
+
+class FileSource(TensorSource):
+    """An encoded image, upright: each pending tensor decodes its own part, or all share one decode.
+
+    Args:
+        encoded: the file, whose header is one that the core decodes.
+        channels: 3, or 1 for a gray image.
+        orientation: the EXIF orientation to apply, 1 to 8.
+        library: decodes the file without the core if the core refuses it, to the upright uint8 tensor ``(C, H, W)``.
+    """
+
+    def __init__(self, encoded: Encoded, channels: int, orientation: int, library: Library) -> None:
+        height, width = encoded.header.size
+        size = (width, height) if orientation >= 5 else (height, width)
+        self.shape = ImageShape(*size, channels)
+        self._array: Pixels | None = None  # the whole image, once it has been decoded
+        self._encoded = encoded
+        self._by_core = partial(decode_by_core, encoded=encoded)
+        self._orientation = orientation
+        self._library = library
+        self.is_turned = orientation >= 5
+        self._parts = Parts(encoded.header)
+
+    def program(self, steps: tuple[Step, ...]) -> Program:
+        gray = (_GRAY,) if self.shape.channels == 1 else ()
+        stored = ImageShape(self.shape.height, self.shape.width)
+        return lower((*gray, *TO_TENSOR, *steps), stored, orientation=self._orientation)
+
+    def run(
+        self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
+    ) -> torch.Tensor:
+        if self._parts.add(program.box, whole_is_there=self._array is not None):
+            self.decode()
+        made = None if self._array is not None else run(program, self._by_core, out, in_rows)
+        if made is None:
+            if self._array is None:
+                self._array = self._library().permute(1, 2, 0).numpy()
+            made = run_on_image(lower((*TO_TENSOR, *steps), self.shape), self._array, out, in_rows=in_rows)
+        assert isinstance(made, torch.Tensor)
+        return made
+
+    def held_bytes(self) -> int:
+        return len(self._encoded.data)
+
+    def fill(self, job: core.Job, program: Program) -> bool:
+        return self._array is None and self._parts.fill(job, program, self._encoded)
 
     def decode(self) -> bool:
         """Decodes the whole image now; False if the core refuses it."""
         made = run(self.program(()), self._by_core, None, True)
-        if made is not None:
-            self.array = made.permute(1, 2, 0).numpy()
+        if isinstance(made, torch.Tensor):
+            self._array = made.permute(1, 2, 0).numpy()
         return made is not None
-
-    def _by_core(self, program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
-        return decode_by_core(program, self._encoded, into, in_rows, False)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -254,7 +282,7 @@ class Record(PendingWork):
         in_rows = self.strides == (1, width * channels, channels)
         if not in_rows and self.strides != (height * width, width, 1):
             out = torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
-        made: torch.Tensor = self.source.run(self.steps, self.program, out, in_rows=in_rows)
+        made = self.source.run(self.steps, self.program, out, in_rows=in_rows)
         return made.as_subclass(torch.Tensor)
 
     def _write(self, out: torch.Tensor) -> None:
@@ -288,14 +316,19 @@ class NormalizedPixels(PendingWork):
         library: makes the tensor without the core, if the core refuses.
     """
 
-    pixels: NDArray[Any]
-    mean: NDArray[Any]
-    factor: NDArray[Any]
+    pixels: Pixels
+    mean: NDArray[np.float32]
+    factor: NDArray[np.float32]
     library: Library
 
     @classmethod
     def of(
-        cls, pixels: NDArray[Any], mean: NDArray[Any], factor: NDArray[Any], library: Library, account: Account
+        cls,
+        pixels: Pixels,
+        mean: NDArray[np.float32],
+        factor: NDArray[np.float32],
+        library: Library,
+        account: Account,
     ) -> NormalizedPixels:
         """Makes the work for these pixels."""
         _, width, channels = pixels.shape
@@ -340,11 +373,11 @@ class FloatsOfPixels(PendingWork):
         out.copy_(self.pixels._new())
 
 
-def ordinary(inference: bool) -> AbstractContextManager[Any]:
+def ordinary(inference: bool) -> AbstractContextManager[object]:
     """A context without torch's function and dispatch modes, and with inference mode as given."""
     within_function = torch._C._functorch.maybe_current_level() is not None
     other = torch.is_inference_mode_enabled() != inference
-    plain: AbstractContextManager[Any] = torch._C.DisableTorchFunction()
+    plain: AbstractContextManager[object] = torch._C.DisableTorchFunction()
     if not within_function and not other and not torch._C._len_torch_dispatch_stack():
         return plain
     contexts = ExitStack()

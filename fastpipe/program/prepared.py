@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
         result: the shape of the result.
         dtype: the dtype of a resulting tensor; None if the result is an image.
         in_rows: the tensor ``(C, H, W)`` is interleaved in memory.
-        keeps_info: a resulting PIL image keeps the ``info``; set by callers, for their own use.
+        keeps_info: a resulting PIL image gets the image's ``info``.
     """
 
     job: core.PreparedJob
@@ -40,22 +40,21 @@ class Prepared(NamedTuple):
     result: ImageShape
     dtype: torch.dtype | None
     in_rows: bool
-    keeps_info: bool = True
+    keeps_info: bool
 
-    def run_on(self, image: LoadedImage, keeps_info: bool = True) -> torch.Tensor | Image.Image | None:
+    def run_on(self, image: LoadedImage) -> torch.Tensor | Image.Image | None:
         """Runs the job on an image; returns a new tensor or PIL image.
 
         None if the memory of the image or of the new one isn't accessible, or if torch has to do the work.
 
         Args:
             image: an array of this layout, or a PIL image of any mode and size.
-            keeps_info: a resulting PIL image gets the image's ``info``.
         """
         if not isinstance(image, np.ndarray):
             if (image.mode, image.size) != self.kind:
                 return None
             if self.dtype is None:
-                return core.run_to_new_image(self.job.address, image, self.offset, self.result, keeps_info)
+                return core.run_to_new_image(self.job.address, image, self.offset, self.result, self.keeps_info)
         assert self.dtype is not None  # an array's work ends in a tensor
         made = new_tensor(self.result, self.dtype, self.in_rows)
         sink = made.data_ptr()
@@ -73,7 +72,10 @@ def prepared_program(program: Program, image: LoadedImage, in_rows: bool) -> Pre
         return None
     if conversion is not None and memory.is_large(program.result, conversion.dtype):  # allocated in another way
         return None
-    return prepared(program.steps, conversion, image, program.shape, program.box, in_rows and program.in_rows)
+    keeps_info = bool(program.keeps_info)
+    return prepared(
+        program.steps, conversion, image, program.shape, program.box, keeps_info, in_rows and program.in_rows
+    )
 
 
 def prepared(
@@ -82,6 +84,7 @@ def prepared(
     image: LoadedImage,
     shape: ImageShape,
     box: Box,
+    keeps_info: bool,
     in_rows: bool = False,
 ) -> Prepared | None:
     """Prepares steps on a box of images of this shape and layout; None if the core lacks a step."""
@@ -96,6 +99,6 @@ def prepared(
             write_new_tensor(job, 0, result, conversion, in_rows)
         images = ("L" if shape.channels == 1 else "RGB", (shape.width, shape.height))
         dtype = None if conversion is None else conversion.dtype
-        return Prepared(job.prepared(), images, offset, result, dtype, in_rows)
+        return Prepared(job.prepared(), images, offset, result, dtype, in_rows, keeps_info)
     finally:
         core.give_back(job)

@@ -102,7 +102,20 @@ def run_one(
         make: makes the result of drawn steps.
     """
     is_image = bool(run.drawn) and (not isinstance(image, np.ndarray) or _takes_arrays(run.drawn[0]))
-    shape = shape_of(image) if is_image else None
+    return run_drawn(run, image, shape_of(image) if is_image else None, on_mistake, make)
+
+
+def run_drawn(
+    run: Pipeline,
+    image: Any,
+    shape: ImageShape | None,
+    on_mistake: Callable[[Exception], None],
+    make: MakeResult,
+) -> object:
+    """Runs one part of a `ComposePlan` on an image of a given shape; None to call its transforms one by one.
+
+    See `run_one` for the other arguments.
+    """
     failed: Exception | None = None
     if shape is not None:
         try:

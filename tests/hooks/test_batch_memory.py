@@ -254,7 +254,7 @@ class TestSamplesAsTorch:
             pending.append(sum(fastpipe.is_pending(image) for image, _ in samples))
             return default_collate(samples)
 
-        monkeypatch.setattr("fastpipe.kernels.memory.MOST_HELD", 3 * Path(photos[0]).stat().st_size)
+        monkeypatch.setattr("fastpipe.hooks.batch_memory.MOST_HELD", 3 * Path(photos[0]).stat().st_size)
         pending: list[int] = []
         assert_as_plain(Photos(photos, train()), batch_size=10, collate_fn=collate)
         assert pending[:2] == [0, 0]
@@ -324,7 +324,7 @@ class TestSamplesAsTorch:
             refused = core.Status.BAD_CODE
             monkeypatch.setattr(core.Pool, "run", lambda _, jobs, count: [refused] * count)
         if what == "pixels":
-            monkeypatch.setattr(LazySource, "_decoded_by_core", lambda *_, **__: None)
+            monkeypatch.setattr("fastpipe.pillow.lazy_source.decode_by_core", lambda *_, **__: None)
         assert_as_plain(Photos(photos, train()), batch_size=10, collate_fn=stacked)
         left = {reason for site in LEDGER._sites.values() for reason in site.left}
         assert (left == {"fastpipe failed (TypeError: planted), and the plain way was taken"}) is (what == "mistake")

@@ -13,7 +13,7 @@ from PIL import Image
 from torchvision_here import module
 
 import fastpipe
-from fastpipe.hooks import plain_images
+from fastpipe.hooks import checking
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.summary import Report, before_ms, gain
 
@@ -67,6 +67,6 @@ def test_the_time_before_has_the_decode_in_it(monkeypatch: pytest.MonkeyPatch, a
             assert isinstance(transform(Image.open(io.BytesIO(data)).convert("RGB")), torch.Tensor)
     (found,) = [one for one in fastpipe.report().sites if one.checked and "open" not in one.name]
     assert found.plain_seconds >= 0.04
-    assert plain_images.plain_image(Image.new("RGB", (1, 1)))[1] >= 0.02
+    assert checking.plain_image(Image.new("RGB", (1, 1)))[1] >= 0.02
     assert gain(found) is not None
     assert before_ms(found) is not None

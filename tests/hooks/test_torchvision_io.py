@@ -89,7 +89,7 @@ def outcome(action: Callable[[], Any]) -> Any:
 @pytest.mark.needs_core
 def test_an_image_without_pixels() -> None:
     image = opened()
-    assert pending_tensor.is_pending(image)
+    assert fastpipe.is_pending(image)
     assert (image.shape, image.dtype, image.device.type, image.stride(), len(image)) == (
         (3, 97, 131),
         torch.uint8,
@@ -100,10 +100,10 @@ def test_an_image_without_pixels() -> None:
     assert isinstance(image, torch.Tensor)
     assert (image.itemsize, image.nbytes) == (1, 3 * 97 * 131)
     assert not image.requires_grad
-    assert pending_tensor.is_pending(image), "asking for its shape makes no pixels"
+    assert fastpipe.is_pending(image), "asking for its shape makes no pixels"
     assert fastpipe.is_pending(image)
     assert image.sum() == plainly_opened().sum()
-    assert not pending_tensor.is_pending(image)
+    assert not fastpipe.is_pending(image)
     assert not fastpipe.is_pending(image)
     assert type(image) is torch.Tensor
 
@@ -155,7 +155,7 @@ KINDS = {
 @pytest.mark.needs_core
 def test_kinds_that_have_no_pixels_yet(name: str) -> None:
     image = opened(KINDS[name])
-    assert pending_tensor.is_pending(image)
+    assert fastpipe.is_pending(image)
     assert shown(image) == shown(plainly_opened(KINDS[name]))
 
 
@@ -164,7 +164,7 @@ def test_kinds_that_have_no_pixels_yet(name: str) -> None:
 def test_orientations(orientation: int) -> None:
     data = corpus.save(Image.fromarray(corpus.photo(40, 56)), "JPEG", exif=corpus.exif(orientation))
     image = opened(data, apply_exif_orientation=True)
-    assert pending_tensor.is_pending(image)
+    assert fastpipe.is_pending(image)
     assert shown(image) == shown(plainly_opened(data, apply_exif_orientation=True))
     for change in (lambda image: F.resize(image, [20, 30]), lambda image: image[..., 3:20, 4:30]):
         expected = shown(change(plainly_opened(data, apply_exif_orientation=True)))
@@ -174,10 +174,10 @@ def test_orientations(orientation: int) -> None:
 @pytest.mark.needs_core
 def test_small_images_are_left_to_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 1 << 15)
-    assert not pending_tensor.is_pending(opened(corpus.jpeg(100, 300)))
-    assert pending_tensor.is_pending(opened(corpus.jpeg(200, 300)))
+    assert not fastpipe.is_pending(opened(corpus.jpeg(100, 300)))
+    assert fastpipe.is_pending(opened(corpus.jpeg(200, 300)))
     monkeypatch.setattr(tensor_files, "LEAST_BYTES", 1 << 20)
-    assert not pending_tensor.is_pending(opened(corpus.jpeg(200, 300)))
+    assert not fastpipe.is_pending(opened(corpus.jpeg(200, 300)))
 
 
 def test_missing_files_and_odd_arguments() -> None:
@@ -531,8 +531,8 @@ def test_what_is_recorded_is_pending() -> None:
         "to image",
         "float",
     ):
-        assert pending_tensor.is_pending(LOOKS[name](image)), name
-    assert pending_tensor.is_pending(image)
+        assert fastpipe.is_pending(LOOKS[name](image)), name
+    assert fastpipe.is_pending(image)
 
 
 @pytest.mark.parametrize("compiled", ["eager", "aot_eager"])
@@ -820,7 +820,7 @@ def test_samples_with_boxes() -> None:
         return image, target
 
     image, target = made(opened())
-    assert pending_tensor.is_pending(image)
+    assert fastpipe.is_pending(image)
     expected, expected_target = made(plainly_opened())
     assert shown(image) == shown(expected)
     assert shown(target["boxes"]) == shown(expected_target["boxes"])
@@ -830,9 +830,9 @@ def test_samples_with_boxes() -> None:
 def test_planned_batches_have_no_pixels_before() -> None:
     recipe = RECIPES["training"]()
     samples = [recipe(opened()) for _ in range(3)]
-    assert all(map(pending_tensor.is_pending, samples))
+    assert all(map(fastpipe.is_pending, samples))
     batch = torch.stack(samples)
-    assert all(map(pending_tensor.is_pending, samples))
+    assert all(map(fastpipe.is_pending, samples))
     assert shown(batch) == shown(torch.stack([sample.clone() for sample in samples]))
 
 
@@ -842,7 +842,7 @@ def test_planned_batches_have_no_pixels_before() -> None:
 @pytest.mark.needs_core
 def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     fastpipe.uninstall()
-    run = pending_work.TensorSource.run
+    run = pending_work.FileSource.run
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         made = run(*args, **kwargs)
@@ -851,11 +851,11 @@ def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.Mon
     expected = plainly_opened()
     with fastpipe.install(check=2):
         image = opened()
-        monkeypatch.setattr(pending_work.TensorSource, "run", wrong)
+        monkeypatch.setattr(pending_work.FileSource, "run", wrong)
         with pytest.warns(fastpipe.errors.FastpipeWarning, match=r"torchvision.io.decode_image: an image had other"):
             image.sum()
         assert shown(image) == shown(expected)
-        assert not pending_tensor.is_pending(opened()), "left alone from now on"
+        assert not fastpipe.is_pending(opened()), "left alone from now on"
     site = next(site for site in fastpipe.report().sites if site.name == "torchvision.io.decode_image")
     assert (site.images, site.checked, site.differed, site.is_off) == (1, 1, 1, True)
 
@@ -866,9 +866,9 @@ def test_a_transform_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     recipe = RECIPES["evaluation"]()
     with plainly():
         expected = shown(recipe(opened()))
-    run = pending_work.TensorSource.run
+    run = pending_work.FileSource.run
     with fastpipe.install(check=1):
-        monkeypatch.setattr(pending_work.TensorSource, "run", lambda *args, **options: run(*args, **options).add(1))
+        monkeypatch.setattr(pending_work.FileSource, "run", lambda *args, **options: run(*args, **options).add(1))
         with pytest.warns(fastpipe.errors.FastpipeWarning, match="Compose.*gave other values"):
             assert shown(recipe(opened())) == expected
 
@@ -925,7 +925,7 @@ def test_uninstall_leaves_nothing() -> None:
         assert tio.decode_image is tio.image.decode_image
     after = [dict(vars(owner)) for owner in owners], {name: dict(one) for name, one in utils._KERNEL_REGISTRY.items()}
     assert before == after
-    assert not pending_tensor.is_pending(decode(as_tensor(PHOTO)))
+    assert not fastpipe.is_pending(decode(as_tensor(PHOTO)))
     assert shown(image) == shown(plainly_opened())
     assert shown(F.resize(flipped, [20, 30])) == shown(F.resize(F.horizontal_flip(plainly_opened()), [20, 30]))
 

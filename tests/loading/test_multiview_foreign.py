@@ -17,6 +17,7 @@ from recipe_conformance import Blur, flat, seed_all, states, write_photos
 import fastpipe
 from fastpipe import core
 from fastpipe import transforms as T
+from fastpipe.pillow import lazy_source
 from fastpipe.pillow.lazy_source import LazySource
 
 theirs = torchvision_here.module("torchvision")
@@ -96,18 +97,18 @@ class Decoded:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.parts = self.whole = 0
-        part, whole = LazySource._decoded_by_core, LazySource._decode_whole
+        part, whole = lazy_source.decode_by_core, LazySource._decode_whole
 
-        def from_file(source: LazySource, program: Any, *given: Any, **options: Any) -> Any:
+        def from_file(*given: Any, **options: Any) -> Any:
             self.parts += 1
-            return part(source, program, *given, **options)
+            return part(*given, **options)
 
         def decode_whole(source: LazySource) -> Any:
             self.whole += 1
             self.parts -= 1
             return whole(source)
 
-        monkeypatch.setattr(LazySource, "_decoded_by_core", from_file)
+        monkeypatch.setattr(lazy_source, "decode_by_core", from_file)
         monkeypatch.setattr(LazySource, "_decode_whole", decode_whole)
 
 

@@ -24,7 +24,7 @@ from torchvision.transforms.v2.functional import _utils as v2_utils
 
 import fastpipe
 from fastpipe import core
-from fastpipe.pillow.lazy_image import LazyImage, recorded_of
+from fastpipe.pillow.lazy_image import LazyImage, image_record_of
 
 FILES = {
     "colour": corpus.jpeg(97, 131, "420", seed=5),
@@ -297,5 +297,6 @@ def test_steps_that_are_recorded_are_few() -> None:
         with fastpipe.install(check=0):
             image = ImageEnhance.Color(Image.open(io.BytesIO(FILES["colour"]))).enhance(1.3)
         assert isinstance(image, LazyImage)
-        steps, calls = recorded_of(image) or ((), ())
-        assert len(steps) == len(calls or ()) == 1
+        record = image_record_of(image)
+        assert record is not None
+        assert len(record.steps) == len(record.calls or ()) == 1

@@ -18,7 +18,7 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import core
-from fastpipe.pillow import files
+from fastpipe.pillow import lazy_file
 from fastpipe.pillow.held import MOST_OPEN, Held
 from fastpipe.pillow.lazy_image import source_of
 
@@ -58,7 +58,7 @@ def test_images_that_nobody_reads_hold_few_files(data: bytes, tmp_path: Path) ->
 
 
 def test_small_parts_that_are_kept_hold_their_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files.BYTES, "most", 10 * len(LARGE))
+    monkeypatch.setattr(lazy_file.BYTES, "most", 10 * len(LARGE))
     kept, sources = [], []
     for number in range(40):
         image = fastpipe.open_image(LARGE).convert("RGB").crop((number, 3, number + 30, 43))
@@ -76,13 +76,13 @@ def test_small_parts_that_are_kept_hold_their_pixels(monkeypatch: pytest.MonkeyP
 
 
 def test_images_that_are_larger_than_their_files_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files.BYTES, "most", 0)
+    monkeypatch.setattr(lazy_file.BYTES, "most", 0)
     images = [fastpipe.open_image(LARGE).convert("RGB") for _ in range(5)]
     assert all(map(fastpipe.is_pending, images))
 
 
 def test_a_file_that_cannot_be_decoded_raises_for_who_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files.BYTES, "most", 0)
+    monkeypatch.setattr(lazy_file.BYTES, "most", 0)
     file = io.BytesIO()
     Image.open(io.BytesIO(LARGE)).save(file, "JPEG", progressive=True)  # of others the tables are looked at first
     whole = file.getvalue()

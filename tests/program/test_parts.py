@@ -13,7 +13,7 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import core
-from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.pillow import lazy_source
 from fastpipe.program import parts as parts_module
 from fastpipe.program.parts import Parts
 from fastpipe.readers import parse_header
@@ -77,9 +77,9 @@ def test_other_threads_files_are_others() -> None:
 @pytest.mark.skipif(not core.available(), reason="Pillow decodes")
 def test_views_of_a_photo_are_decoded_once_and_are_pillows(monkeypatch: pytest.MonkeyPatch) -> None:
     decodes: list[int] = []
-    plain = LazySource._decoded_by_core
+    plain = lazy_source.decode_by_core
     monkeypatch.setattr(
-        LazySource, "_decoded_by_core", lambda *given, **more: decodes.append(1) or plain(*given, **more)
+        lazy_source, "decode_by_core", lambda *given, **more: decodes.append(1) or plain(*given, **more)
     )
     expected = Image.open(io.BytesIO(PHOTO)).convert("RGB")
     boxes = [(10, 10, 110, 100), (0, 5, 100, 95), (3, 0, 90, 80)]

@@ -1,0 +1,393 @@
+"""The classes of JPEG and PNG files that Pillow has opened: the core decodes them, and operations are recorded.
+
+An image is of Pillow's class, with all its methods and attributes. Cropping, resizing, converting and similar methods
+return a `LazyImage`. If the core refuses a file, Pillow decodes it.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial, update_wrapper, wraps
+from struct import unpack_from
+from typing import IO, TYPE_CHECKING, Any, ClassVar
+from zlib import crc32
+
+from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
+
+from fastpipe import core, readers
+from fastpipe.core.headers import MAYBE_MPO
+from fastpipe.pending import set_class
+from fastpipe.pillow.held import MOST_BYTES, Held
+from fastpipe.pillow.image_record import OnInfo, PlainCall
+from fastpipe.pillow.lazy_image import (
+    PILLOWS_LOAD,
+    ArrayInterface,
+    Claimed,
+    LazyImage,
+    PendingPixels,
+    info_for_next,
+    own_method,
+)
+from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
+from fastpipe.pillow.unread import UnreadJpeg
+from fastpipe.program.core_job import Encoded
+from fastpipe.program.on_image import copied_info, is_transparent
+from fastpipe.readers.limits import SHORT_FILE
+from fastpipe.types import Header
+
+OWN_MODES = ("RGB", "L")
+"""The modes of lazy images."""
+TO_RGB = ("1", "LA", "P", "RGBA")
+"""The modes from which the core can make the same pixels as Pillow's ``convert("RGB")``."""
+
+BYTES: Held[LazySource] = Held(MOST_BYTES, LazySource.let_go)
+"""Sources whose bytes are in memory for images without pixels."""
+
+
+if TYPE_CHECKING:
+    from PIL._imaging import ImagingCore
+
+    _Base = ImageFile.ImageFile
+else:
+    _Base = object
+
+
+class LazyFile(_Base):
+    """A base class in front of Pillow's file class: decodes by the core, and records operations until then."""
+
+    _fastpipe_pillow: ClassVar[type[ImageFile.ImageFile]]
+    """Pillow's class of the file."""
+    _fastpipe_opened: tuple[list[ImageFile._Tile] | None, str, tuple[int, int]]
+    """``tile``, mode and size when it was opened; ``tile`` is None until Pillow has read the header."""
+    _fastpipe_lock: threading.RLock
+    _fastpipe_source: LazySource | None
+    _fastpipe_check: Check | None = None
+    _fastpipe_on_mistake: OnMistake | None = None
+    _fastpipe_gave_array = False
+    _fastpipe_is_loaded = False
+    """True if Pillow would have decoded the file by now: ``load`` has been called, or an operation was recorded."""
+
+    @property
+    def __class__(self) -> Any:
+        """Pillow's class of the file."""
+        return self._fastpipe_pillow
+
+    @__class__.setter
+    def __class__(self, kind: type) -> None:  # as code does that derives from Pillow's class
+        _ = self.info  # read while the class is ours: see `UnreadJpeg`
+        if self._fastpipe_is_loaded:
+            _ = self.im
+        set_class(self, kind)
+
+    # -- the file
+
+    @property
+    def _is_untouched(self) -> bool:
+        """True if nothing has changed since the opening: not decoded, not closed, and same size and mode."""
+        return (
+            self._im is None
+            and (self._mode, self._size) == self._fastpipe_opened[1:]
+            and (self._fastpipe_is_loaded or vars(self).get("tile") == self._fastpipe_opened[0])
+            and self.decoderconfig in ((), (1, 0))
+            and (self.fp is not None or self._fastpipe_is_loaded)
+        )
+
+    def _loads_as_pillow(self) -> bool:
+        """Whether ``load``, which Pillow's methods call, is Pillow's own: a test may have replaced it."""
+        return self._fastpipe_pillow.load is _LOAD and Image.Image.load is PILLOWS_LOAD
+
+    def _fastpipe_is_pending(self) -> bool:
+        return self._im is None
+
+    def _fastpipe_read(self) -> LazySource | None:
+        """The file's source; reads the bytes at the first call. None if Pillow has to decode the file."""
+        with self._fastpipe_lock:  # threads share the file's position
+            if not self._is_untouched:
+                return None
+            if "_fastpipe_source" not in vars(self):
+                self._fastpipe_source = self._read()
+            return self._fastpipe_source
+
+    def _read(self) -> LazySource | None:
+        file = self.fp
+        if file is None or getattr(file, "closed", False):  # closed by its owner: Pillow raises
+            return None
+        name = os.fsdecode(self.filename) if self.filename else "<file>"
+        data, header = vars(self).get("_fastpipe_unread") or self._read_from_start(file)
+        if header is None or not readers.get_reader("core").accepts(header):
+            return None
+        is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
+        if not is_sound and not _is_whole(data, header):
+            return None
+        open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
+        encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
+        source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake, is_sound)
+        BYTES.add(source, len(data))
+        return source
+
+    def _read_from_start(self, file: IO[bytes]) -> tuple[bytes, Header | None]:
+        """The file's bytes, and its header; None for the header if the core can't read it, or reads another."""
+        position = max(file.tell(), 0)  # negative if a process that shares the open file has moved it
+        file.seek(0, os.SEEK_END)
+        length = file.tell()
+        limit = readers.longest_file(readers.pixel_limit()) if length > SHORT_FILE else 0
+        file.seek(0)
+        data = file.read() if not limit or length <= limit else b""
+        file.seek(position)
+        if self._exclusive_fp and data:  # as Pillow closes a file of its own after decoding
+            copy = io.BytesIO(data)
+            copy.seek(position)
+            self._read_from(copy)
+            file.close()
+        header = core.read_header(data)
+        if not isinstance(header, Header) or (header.width, header.height) != self.size:
+            return data, None
+        if header.format == MAYBE_MPO:
+            header = header._replace(format="JPEG")
+        return data, header if header.format == self.format else None
+
+    def _read_from(self, file: IO[bytes]) -> None:
+        """Goes on with another file object with the same content."""
+        self.fp = file
+
+    # -- the pixels
+
+    def _fastpipe_lazy(self) -> LazyImage | None:
+        """The image as a lazy image, and marked as loaded; None if Pillow has to decode it."""
+        lazy = self._lazy_in(OWN_MODES)
+        if lazy is not None:
+            self._be_loaded()
+        return lazy
+
+    def _lazy_in(self, modes: tuple[str, ...]) -> LazyImage | None:
+        """The image as a lazy image, if its mode is one of ``modes``; None if Pillow has to decode it.
+
+        The lazy image is in RGB if its class doesn't support the mode.
+        """
+        if not self._fastpipe_is_loaded and not self._loads_as_pillow():
+            return None
+        source = self._fastpipe_read() if self._mode in modes else None
+        if source is None:
+            return None
+        calls: tuple[PlainCall, ...] = () if self._mode in OWN_MODES else (_in_rgb,)
+        if source.check is not None:
+            calls = (OnInfo(copied_info(self), *calls or (_as_it_is,)),)
+        return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
+
+    def _fastpipe_claim(self, *given: Any) -> Claimed | None:
+        """See `LazyImage._fastpipe_claim`."""
+        lazy = self._fastpipe_lazy()
+        return None if lazy is None else lazy._fastpipe_claim(*given)
+
+    def load(self) -> Any:
+        with self._fastpipe_lock:
+            if self._is_untouched and self._loads_as_pillow():
+                source = self._fastpipe_read() if self._mode in OWN_MODES else None
+                if source is not None and source.is_sound:
+                    self._be_loaded()
+                    return PendingPixels(self)
+                self._decode()
+            return super().load()
+
+    @property
+    def im(self) -> ImagingCore:
+        if self._im is None and self._fastpipe_is_loaded:
+            with self._fastpipe_lock:
+                if self._is_untouched:
+                    self._decode()
+        made: ImagingCore = Image.Image.im.__get__(self)
+        return made
+
+    @im.setter
+    def im(self, im: ImagingCore) -> None:
+        Image.Image.im.__set__(self, im)  # type: ignore[attr-defined] # a property
+
+    @property
+    def __array_interface__(self) -> ArrayInterface:
+        """Pillow's array interface; the first time it doesn't give the image pixels of its own: see `LazyImage`."""
+        lazy = None if self._fastpipe_gave_array else self._fastpipe_lazy()
+        if lazy is None:
+            return super().__array_interface__
+        self._fastpipe_gave_array = True
+        return lazy.__array_interface__
+
+    def _be_loaded(self) -> None:
+        with self._fastpipe_lock:
+            if not self._fastpipe_is_loaded:
+                self._fastpipe_is_loaded = True
+                self._end_loading()
+
+    def _end_loading(self) -> None:
+        """Leaves the file as Pillow does after decoding it."""
+        self.tile, self.map = [], None
+        self.readonly = 0
+        file, self.fp = self.fp, None
+        if file is not None and self._exclusive_fp:
+            file.close()
+        elif file is not None and self._fastpipe_source is not None:
+            encoded = self._fastpipe_source.encoded
+            with suppress(OSError, ValueError):  # the file, which has been read, is closed
+                file.seek(self._end_of(encoded.data, encoded.header))
+
+    def _end_of(self, data: bytes, header: Header) -> int:
+        """Where in the file Pillow is after decoding: it reads a JPEG in blocks, up to the one with the end marker."""
+        blocks = -(-(data.rfind(b"\xff\xd9") + 2) // self.decodermaxblock)
+        return min(len(data), blocks * self.decodermaxblock)
+
+    def _decode(self) -> None:
+        """Decodes by the core; or by Pillow if its ``load`` couldn't, because the image has no open file any more."""
+        lazy = self._fastpipe_lazy()
+        source = self._fastpipe_source if self._fastpipe_is_loaded else None
+        if lazy is not None:
+            lazy.info = {}
+            self.im = lazy.im
+        elif source is not None:
+            opened = _opened(self._fastpipe_pillow, self.filename, source.encoded.content)
+            opened.load()
+            vars(self).update({**vars(opened), "info": self.info})
+
+    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
+        # The form of protocols 0 and 1, whose function doesn't check the class.
+        return copyreg._reconstructor, (self._fastpipe_pillow, object, None), self.__getstate__()  # type: ignore[attr-defined]
+
+    def putpalette(self, data: ImagePalette.ImagePalette | bytes | Sequence[int], rawmode: str = "RGB") -> None:
+        if self._fastpipe_is_loaded:
+            _ = self.im
+        super().putpalette(data, rawmode)  # changes the mode before it loads the image
+
+    # -- recorded methods; see `_recorded` for the others
+
+    def _done_to(self, lazy: LazyImage | None, name: str, *arguments: object, **options: object) -> Image.Image:
+        """Calls a method on the lazy image, or Pillow's own if there is none.
+
+        If the lazy image's method fails, calls Pillow's own, which raises the user's mistake, and alone knows whether
+        the file counts as loaded then. If Pillow's method succeeds, the error was a mistake of fastpipe's.
+        """
+        plain: Callable[..., Image.Image] = getattr(super(), name)
+        if lazy is None or own_method(getattr(self._fastpipe_pillow, name)) is not _PILLOWS[name]:
+            return plain(*arguments, **options)
+        try:
+            made: Image.Image = getattr(lazy, name)(*arguments, **options)
+        except Exception as error:  # the user's mistake, if Pillow's method raises, too
+            made = plain(*arguments, **options)
+            if self._fastpipe_on_mistake is None:
+                raise
+            self._fastpipe_on_mistake(error)
+            return made
+        self._be_loaded()
+        return made
+
+    def convert(self, mode: str | None = None, *arguments: Any, **options: Any) -> Image.Image:
+        to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)
+        lazy = self._lazy_in((*OWN_MODES, *TO_RGB) if to_rgb else OWN_MODES)
+        is_pillows = self._fastpipe_pillow.convert is _PILLOWS["convert"]
+        if is_pillows and lazy is not None and mode == lazy.mode and not arguments and not options:
+            self._be_loaded()
+            return lazy
+        return self._done_to(lazy, "convert", mode, *arguments, **options)
+
+
+def _recorded(name: str) -> object:
+    """Makes a method that is called on a lazy image if possible, and otherwise is Pillow's own."""
+
+    @wraps(getattr(Image.Image, name))
+    def method(self: LazyFile, *arguments: object, **options: object) -> Image.Image:
+        return self._done_to(self._lazy_in(OWN_MODES), name, *arguments, **options)
+
+    return method
+
+
+_RECORDED = ("copy", "__copy__", "crop", "filter", "point", "reduce", "resize", "transform", "transpose")
+for _name in _RECORDED:
+    setattr(LazyFile, _name, _recorded(_name))
+update_wrapper(LazyFile.convert, Image.Image.convert)
+
+_LOAD = ImageFile.ImageFile.load
+_PILLOWS = {name: own_method(getattr(Image.Image, name)) for name in ("convert", *_RECORDED)}
+"""Pillow's own methods; its classes of files have the same, unless somebody, such as a test, has replaced them."""
+
+
+def _as_it_is(image: Image.Image) -> Image.Image:
+    return image
+
+
+def _in_rgb(image: Image.Image) -> Image.Image:
+    return image.convert("RGB")
+
+
+class LazyJpeg(LazyFile, UnreadJpeg):
+    _fastpipe_pillow = JpegImagePlugin.JpegImageFile
+
+
+class LazyPng(LazyFile, PngImagePlugin.PngImageFile):
+    _fastpipe_pillow = PngImagePlugin.PngImageFile
+
+    def _read_from(self, file: IO[bytes]) -> None:
+        super()._read_from(file)
+        self._fp = file
+        if self.png is not None:
+            self.png.fp = file
+
+    def _end_loading(self) -> None:
+        if self.png is not None:  # nothing follows the pixels: see `_is_whole`
+            self._text = self.png.im_text
+            self.png.close()
+            self.png = None
+        super()._end_loading()
+
+    def _end_of(self, data: bytes, header: Header) -> int:
+        """Where in the file Pillow is after decoding: after the name of the chunk that follows the IDAT chunks."""
+        position = header.data_offset
+        while data[position + 4 : position + 8] == b"IDAT":
+            position += 12 + int.from_bytes(data[position : position + 4], "big")
+        return position + 8
+
+
+for _kind in (LazyJpeg, LazyPng):  # named as Pillow's classes are
+    _kind.__module__, _kind.__qualname__ = _kind._fastpipe_pillow.__module__, _kind._fastpipe_pillow.__qualname__
+    _kind.__name__ = _kind._fastpipe_pillow.__name__
+
+
+def _opened(kind: type[ImageFile.ImageFile], filename: str | bytes, data: bytes) -> Image.Image:
+    return kind(io.BytesIO(data), filename)
+
+
+def begin_lazy(
+    image: Image.Image, tile: list[ImageFile._Tile] | None, check: Check | None, on_mistake: OnMistake | None
+) -> None:
+    """Adds a lazy file's own attributes to an image that has just been opened.
+
+    Args:
+        image: the image, which gets the class `LazyJpeg` or `LazyPng`, or has it.
+        tile: a copy of its ``tile``; None if Pillow hasn't read the header.
+        check, on_mistake: see `LazySource`.
+    """
+    own = vars(image)
+    own["_fastpipe_opened"] = tile, image._mode, image._size
+    own["_fastpipe_lock"] = threading.RLock()
+    if check is not None:
+        own["_fastpipe_check"] = check
+    if on_mistake is not None:
+        own["_fastpipe_on_mistake"] = on_mistake
+
+
+def _is_whole(data: bytes, header: Header) -> bool:
+    """True if a file is complete and undamaged, so that Pillow needn't raise. A PNG must end after its pixels."""
+    if header.data_offset < 0:
+        return False
+    if header.format == "JPEG":  # Pillow may raise on other damaged files when it decodes them
+        return header.progressive and readers.unbroken_jpeg(data, header)
+    position = header.data_offset
+    kind, view = b"IDAT", memoryview(data)
+    while kind == b"IDAT" and position + 12 <= len(data):
+        length, kind = unpack_from(">I4s", data, position)
+        end = position + 12 + length
+        if kind == b"IDAT" and crc32(view[position + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
+            return False
+        position = end
+    return kind == b"IEND"
