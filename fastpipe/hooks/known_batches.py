@@ -58,19 +58,19 @@ class KnownBatches:
         """The dataset for a fetcher that needs a list of samples."""
         return KnownSamples(self)
 
-    def collated(self, indices: Sequence[object]) -> object:
+    def collated(self, indices: Sequence[int]) -> object:
         """A batch as torch's ``default_collate`` makes it from the samples; None if the samples have to be fetched."""
         made = self._made(indices, BatchSpec())
         if not isinstance(made, ImageBatch):
             return None if made is None else _collate(made)
         return [made.images, _collate(made.targets)]
 
-    def samples(self, indices: Sequence[object]) -> list[object] | None:
+    def samples(self, indices: Sequence[int]) -> list[object] | None:
         """A list of samples; None if they have to be fetched."""
         made = self._made(indices, None)
         return made if isinstance(made, list) else None
 
-    def _made(self, indices: Sequence[object], options: BatchSpec | None) -> object:
+    def _made(self, indices: Sequence[int], options: BatchSpec | None) -> object:
         before: GeneratorStates | None = None  # until something may draw
         outer, _ = unwrap_subsets(self.dataset, through=is_transparent)
         try:
@@ -112,7 +112,7 @@ class KnownBatches:
         site: Site,
         source: ImageDataset,
         numbers: Sequence[int],
-        indices: Sequence[object],
+        indices: Sequence[int],
         before: GeneratorStates,
     ) -> bool:
         """True if the first samples equal the dataset's own; leaves the generators' states unchanged."""
@@ -225,13 +225,13 @@ class KnownSamples:
     def __init__(self, batches: KnownBatches) -> None:
         self._batches = batches
 
-    def __getitems__(self, indices: Sequence[object]) -> list[object]:
+    def __getitems__(self, indices: Sequence[int]) -> list[object]:
         made = self._batches.samples(indices)
         return made if made is not None else list(self._one_by_one(indices))
 
-    def _one_by_one(self, indices: Sequence[object]) -> Iterator[object]:
+    def _one_by_one(self, indices: Sequence[int]) -> Iterator[object]:
         dataset = self._batches.dataset
-        several: Callable[[Sequence[object]], list[object]] | None = getattr(dataset, "__getitems__", None)
+        several: Callable[[Sequence[int]], list[object]] | None = getattr(dataset, "__getitems__", None)
         if several:
             yield from several(indices)
         else:

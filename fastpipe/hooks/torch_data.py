@@ -153,7 +153,7 @@ def _handed_out(batch: object) -> object:
     return with_ordinary_tensors(batch)
 
 
-def _is_batch(indices: object, fetcher: Fetcher) -> TypeIs[Sequence[object]]:
+def _is_batch(indices: object, fetcher: Fetcher) -> TypeIs[Sequence[int]]:
     return bool(fetcher.auto_collation) and isinstance(indices, (list, tuple)) and len(indices) > 1
 
 
