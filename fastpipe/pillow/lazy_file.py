@@ -236,7 +236,7 @@ class LazyFile(_Base):
 
     def _end_of(self, data: bytes, header: Header) -> int:
         """Where in the file Pillow is after decoding: it reads a JPEG in blocks, up to the one with the end marker."""
-        blocks = -(-(data.rfind(b"\xff\xd9") + 2) // self.decodermaxblock)
+        blocks = -(-readers.jpeg_end(data, header) // self.decodermaxblock)
         return min(len(data), blocks * self.decodermaxblock)
 
     def _decode(self) -> None:
@@ -381,7 +381,7 @@ def _is_whole(data: bytes, header: Header) -> bool:
     if header.data_offset < 0:
         return False
     if header.format == "JPEG":  # Pillow may raise on other damaged files when it decodes them
-        return header.progressive and readers.unbroken_jpeg(data, header)
+        return header.progressive and readers.jpeg_end(data, header) > 0
     position = header.data_offset
     kind, view = b"IDAT", memoryview(data)
     while kind == b"IDAT" and position + 12 <= len(data):

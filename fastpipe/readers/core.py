@@ -82,20 +82,21 @@ def intact_jpeg(data: bytes, header: Header) -> bool:
     return core.check_jpeg(data) == core.Status.OK
 
 
-def unbroken_jpeg(data: bytes, header: Header) -> bool:
-    """True if a JPEG's scan, or a progressive JPEG's last scan after other scans and tables, ends with the end marker.
+def jpeg_end(data: bytes, header: Header) -> int:
+    """The position after the end marker of a JPEG's scan, or of a progressive JPEG's last one; 0 if there is none.
 
-    A decoder then reaches the end without an error, unless the head's tables are wrong. Nothing is decoded here.
+    0 also for a JPEG with anything but scans and tables before its end marker. A decoder reaches the end without an
+    error, unless the head's tables are wrong. Nothing is decoded here.
     """
     position = header.data_offset
     while (position := core.scan_end(data, position)) >= 0:
-        marker, start = data[position + 1], position + 4
-        position += 2 + int.from_bytes(data[position + 2 : start], "big")
+        marker, end, start = data[position + 1], position + 2, position + 4
+        position = end + int.from_bytes(data[end:start], "big")
         if marker == _EOI:
-            return True
+            return end
         if not header.progressive or not (marker == _SOS or (marker == _DHT and _are_tables(data[start:position]))):
-            return False
-    return False
+            return 0
+    return 0
 
 
 def _are_tables(segment: bytes) -> bool:

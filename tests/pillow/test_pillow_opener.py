@@ -23,6 +23,7 @@ import fastpipe
 from fastpipe.pillow.lazy_image import LazyImage
 
 FILES = corpus.files()
+LARGE_PHOTO = corpus.jpeg(700, 900, "444", quality=97)
 PHOTO, PNG = corpus.jpeg(97, 131, "420", seed=5), corpus.save(corpus.photo(97, 131, 6), "PNG")
 PALETTE = corpus.save(Image.fromarray(corpus.photo(97, 131, 6)).quantize(), "PNG")
 TV = torchvision.transforms
@@ -300,8 +301,9 @@ def test_a_file_that_is_read_on_is_where_pillow_leaves_off() -> None:
         PNG,
         PHOTO + b"tail",
         PNG + b"tail",
-        corpus.jpeg(700, 900, "444", quality=97),
+        LARGE_PHOTO,
         FILES["jpeg-progressive"],
+        *(first + LARGE_PHOTO + PHOTO for first in (PHOTO, LARGE_PHOTO, FILES["jpeg-progressive"])),
     ],
 )
 @pytest.mark.parametrize("name", ["load", "convert", "resize", "getexif", "asarray", "later"])

@@ -83,7 +83,7 @@ def test_pillow_decodes_every_jpeg_that_is_intact() -> None:
         else:
             assert is_intact
         if is_intact:
-            assert readers.unbroken_jpeg(data, header)
+            assert readers.jpeg_end(data, header)
             Image.open(io.BytesIO(data)).load()
     assert min(found.values()) > 50
 
