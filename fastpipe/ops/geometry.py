@@ -96,6 +96,13 @@ class Crop(Operation):
         return _scaling(1, 1, -self.left, -self.top)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class WholeCrop(Crop):
+    """The whole image as a copy; if other operations follow, it costs nothing."""
+
+    phrase: ClassVar[str] = "copied"
+
+
 @register
 class CenterCrop(Operation):
     """Cuts out the middle; pixels outside of a smaller image are black."""

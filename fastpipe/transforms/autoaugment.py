@@ -190,7 +190,9 @@ class RandAugment(_Policy):
         _, height, width = F.get_dimensions(img)
         op_meta = self._augmentation_space(self.num_magnitude_bins, (height, width))
         stream = TorchStream()
-        return self._applied(img, [draw_operation(op_meta, self.magnitude, 0, stream) for _ in range(self.num_ops)])
+        for _ in range(self.num_ops):  # an operation that raises ends the draws
+            img = self._applied(img, [draw_operation(op_meta, self.magnitude, 0, stream)])
+        return img
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         space = listed_space(rand_augment_space, self.num_magnitude_bins, (shape.height, shape.width))

@@ -270,7 +270,7 @@ def _permute_channels(image: PilStandIn, permutation: Iterable[int]) -> StandIn:
 def _to_rgb(image: PilStandIn) -> StandIn:
     if image.shape.channels != 3:
         raise Untraceable("grayscale_to_rgb isn't known ahead")
-    return image
+    return after(image, ops.WholeCrop(0, 0, *image.shape.size))  # as Pillow's ``convert`` gives
 
 
 _ON_PIL: dict[str, Callable[..., StandIn]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from typing import Any
 
@@ -90,6 +91,20 @@ def test_an_images_info_is_kept_or_dropped(transform: Any, channels: int, size: 
             )
             assert same(ours, expected)
             assert getattr(ours[0], "info", None) == getattr(expected[0], "info", None)
+
+
+@pytest.mark.parametrize("names", [["RGB"], ["RGB", "RGB"], ["RGB", "ToImage"]])
+def test_rgb_gives_a_copy_of_a_colour_image(names: list[str]) -> None:
+    """Which is a plain image, also of an opened file."""
+    for image in (Image.fromarray(PHOTO), Image.open(io.BytesIO(corpus.jpeg(61, 83)))):
+        image.info["owner"] = "user"
+        ours, expected = (
+            library.Compose([getattr(library, name)() for name in names])(image) for library in (v2, theirs)
+        )
+        assert ours is not image
+        assert type(ours) is type(expected)
+        assert same(ours, expected)
+        assert getattr(ours, "info", None) == getattr(expected, "info", None)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 40), (32, 32), (45, 7)])
