@@ -3,10 +3,12 @@
 import numbers
 from collections.abc import Sequence
 
+import PIL.Image
 import torch
 
 from fastpipe import ops
 from fastpipe.kernels.torchscript import FloatList, Image
+from fastpipe.pillow.lazy_image import lazy_of
 from fastpipe.program import run_steps
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
@@ -211,6 +213,8 @@ class RandomCrop(Transform):
 def _cropped(crop: RandomCrop, img: Image) -> Image:
     """Pads and crops an array or a PIL image in one step."""
     channels, height, width = F.get_dimensions(img)
+    if isinstance(img, PIL.Image.Image) and lazy_of(img) is None:
+        img.load()  # a broken file raises before a number is drawn, as torchvision's padding does
     cropped: Image = run_steps(crop.draw(ImageShape(height, width, channels), Generators()), img)
     return cropped
 

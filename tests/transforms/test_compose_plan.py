@@ -380,16 +380,33 @@ def test_errors_and_what_was_drawn_until_then(build: Any, channels: int) -> None
     assert_as_torchvision(lambda library: library.Compose(build(library)), image)
 
 
-def test_a_truncated_file(tmp_path: Any) -> None:
-    path = tmp_path / "half.jpg"
-    as_pil(picture(61, 83)).save(path, quality=95)
-    path.write_bytes(path.read_bytes()[:1500])
-    outcomes = []
-    for library in (T, V):
-        with Image.open(path) as image:
-            outcomes.append(Outcome(recipe(library), image, 3))
-    outcomes[0].assert_equals(outcomes[1])
-    assert outcomes[0].error[0] is OSError
+@pytest.mark.parametrize("format", ["JPEG", "PNG"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        recipe,
+        lambda L: L.RandomCrop(20, padding=3),  # pads, and so loads the image, before it draws
+        lambda L: L.Compose([L.RandomHorizontalFlip(), L.RandomCrop(20, padding=3)]),
+        lambda L: L.RandomResizedCrop(20),
+    ],
+    ids=["recipe", "crop", "flip-crop", "resized crop"],
+)
+def test_a_broken_file(build: Any, format: str, tmp_path: Any) -> None:
+    path = tmp_path / "broken"
+    as_pil(picture(61, 83)).save(path, format, quality=95)
+    data = bytearray(path.read_bytes())
+    if format == "JPEG":
+        data = data[:1500]
+    else:  # a stream that doesn't inflate, of which Pillow tells once
+        data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    for ours, theirs in ((T, V), (fastpipe.transforms.v2, V.v2)):
+        outcomes = []
+        for library in (ours, theirs):
+            with Image.open(path) as image:
+                outcomes.append(Outcome(build(library), image, 3))
+        outcomes[0].assert_equals(outcomes[1])
+        assert outcomes[0].error[0] is OSError
 
 
 def test_a_compose_is_what_it_was() -> None:

@@ -18,7 +18,7 @@ from fastpipe.errors import PlanError
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import raise_if_ours
+from fastpipe.program.mistakes import raise_again, raise_if_ours
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import TorchStream, rewound_on, stream_of
@@ -239,8 +239,9 @@ def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
     except (PlanError, Untraceable):
         return None
     except Exception as error:  # raised again, unless torchvision fails, too
-        with preserved_globals():
-            raise_if_ours(error, lambda: super(Planned, transform).forward(image))
+        if not raise_again(image, error):
+            with preserved_globals():
+                raise_if_ours(error, lambda: super(Planned, transform).forward(image))
         return None
 
 
@@ -286,8 +287,9 @@ def _with_picture(compose: theirs.Compose, inputs: tuple[object, ...]) -> object
     except (PlanError, Untraceable):
         return None
     except Exception as error:  # raised again, unless torchvision fails, too
-        with preserved_globals():
-            raise_if_ours(error, lambda: theirs.Compose.forward(compose, *inputs))
+        if not raise_again(pictures[0], error):
+            with preserved_globals():
+                raise_if_ours(error, lambda: theirs.Compose.forward(compose, *inputs))
         return None
 
 
