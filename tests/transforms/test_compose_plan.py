@@ -6,7 +6,6 @@ import copy
 import pickle
 import random
 import threading
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -421,24 +420,6 @@ def test_a_compose_is_what_it_was() -> None:
         Outcome(copied, image, 5).assert_equals(expected)
     assert copy.copy(transform).transforms is transform.transforms
     assert len(pickle.dumps(transform)) == len(pickle.dumps(recipe(T)))
-
-
-@pytest.mark.parametrize("size", [(20, 30), (37, 53)])
-@pytest.mark.parametrize("kind", ["Resize", "RandomResizedCrop"])
-def test_an_antialias_of_false_is_told_to_have_no_effect(kind: str, size: tuple[int, int]) -> None:
-    """As in torchvision, not where the size stays."""
-    image = as_pil(picture(37, 53))
-    options = {"antialias": False, **({} if kind == "Resize" else {"scale": (1, 1), "ratio": (53 / 37, 53 / 37)})}
-
-    def told(library: Any) -> list[tuple[type[Warning], str]]:
-        transform = library.Compose([getattr(library, kind)(size, **options), library.ToTensor()])
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            transform(image)
-        return [(one.category, str(one.message)) for one in caught]
-
-    assert told(T) == told(V)
-    assert bool(told(T)) == (size == (20, 30))
 
 
 def test_an_image_of_which_nothing_is_changed_is_returned_itself() -> None:

@@ -58,7 +58,7 @@ def _flip(operation: ops.Operation) -> Draw:
 
 
 def _resized_crop(transform: v2.RandomResizedCrop, shape: ImageShape, stream: Stream) -> Steps | None:
-    if transform.antialias is False or torch.get_default_dtype() != torch.float32:
+    if not transform.antialias or torch.get_default_dtype() != torch.float32:
         return None
     logarithms = log_ratio(tuple(transform.ratio), torch.float32)
     height, width, _ = shape
@@ -71,7 +71,7 @@ def _resized_crop(transform: v2.RandomResizedCrop, shape: ImageShape, stream: St
 
 def _resize_to(transform: v2.Resize, shape: ImageShape, stream: Stream) -> Steps | None:
     size = transform.size
-    if transform.antialias is False or size is None or transform.max_size:
+    if not transform.antialias or size is None or transform.max_size:
         return None
     height, width = resized_size(shape.height, shape.width, size)
     if (height, width) == shape.size:

@@ -74,6 +74,9 @@ RECIPES: dict[str, Any] = {
             namespace.GaussianNoise(),
         ]
     ),
+    "antialias=None": lambda namespace: namespace.Compose(
+        [namespace.ToImage(), namespace.RandomResizedCrop(40, antialias=None), namespace.Resize(24, antialias=None)]
+    ),
     "noise on a window of floats that is resized": lambda namespace: namespace.Compose(
         [
             namespace.ToImage(),
