@@ -146,11 +146,11 @@ def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> A
         PlanError: the transform has no ``bbox_params``, or the boxes are of one of torchvision's rotated formats.
     """
     wanted = bbox_format(transform)
-    rows = torch.as_tensor(boxes.data).numpy().reshape(-1, 4)
-    if boxes.format == _FORMATS[wanted] and wanted not in _OF_THE_SIZE:
-        return np.asarray(rows)
     if boxes.format not in _FORMATS.values():
         raise PlanError(f"Boxes of the format {boxes.format!r} can't be albumentations': give XYXY, XYWH or CXCYWH.")
+    rows = boxes.numbers().numpy().reshape(-1, 4)
+    if boxes.format == _FORMATS[wanted] and wanted not in _OF_THE_SIZE:
+        return np.asarray(rows)
     first, second = rows[:, :2], rows[:, 2:]
     if boxes.format == "XYWH":
         second = first + second

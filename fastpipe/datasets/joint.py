@@ -111,9 +111,9 @@ def placed(target: object, size: tuple[int, int]) -> object:
 
     def place(leaf: object) -> object:
         if isinstance(leaf, Boxes):
-            return v2_samples().box_tensor(leaf.data, leaf.format, size)
+            return v2_samples().box_tensor(leaf.numbers(), leaf.format, size)
         if isinstance(leaf, KeyPoints):
-            return v2_samples().keypoint_tensor(leaf.data, size)
+            return v2_samples().keypoint_tensor(leaf.numbers(), size)
         if isinstance(leaf, MaskFile):
             leaf.check_size(size)
             return v2_samples().mask_stand_in(leaf.load, 1, size)

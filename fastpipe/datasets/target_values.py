@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import reprlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,22 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.table import Array
 from fastpipe.types import Box
 
-_BOX_FORMATS = ("XYXY", "XYWH", "CXCYWH", "XYWHR", "CXCYWHR", "XYXYXYXY")
+_BOX_FORMATS = {"XYXY": 4, "XYWH": 4, "CXCYWH": 4, "XYWHR": 5, "CXCYWHR": 5, "XYXYXYXY": 8}
+"""The number of values of a box in each format."""
+
+
+def _numbers(kind: str, data: object, size: int) -> torch.Tensor:
+    """`data` as a tensor ``(…, size)``."""
+    takes = f"give numbers of shape (…, {size}), as lists, an array or a tensor"
+    try:
+        numbers = torch.as_tensor(data)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise DatasetError(f"{kind}({reprlib.repr(data)}): {takes}: {error}") from error
+    if numbers.shape == (0,):
+        return numbers.reshape(0, size)
+    if numbers.ndim == 0 or numbers.shape[-1] != size:
+        raise DatasetError(f"{kind} of shape {tuple(numbers.shape)}: {takes}.")
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +49,19 @@ class Boxes:
     format: str = "XYXY"
 
     def __post_init__(self) -> None:
-        name = str(getattr(self.format, "name", self.format)).upper()  # torchvision's enum, too
-        if name not in _BOX_FORMATS:
+        if self._name() not in _BOX_FORMATS:
             raise DatasetError(f"Boxes(…, {self.format!r}): give one of the formats {', '.join(_BOX_FORMATS)}.")
+
+    def _name(self) -> str:
+        return str(getattr(self.format, "name", self.format)).upper()  # torchvision's enum, too
+
+    def numbers(self) -> torch.Tensor:
+        """`data` as a tensor; an empty list as ``(0, 4)``.
+
+        Raises:
+            DatasetError: `data` isn't boxes of the format.
+        """
+        return _numbers("Boxes", self.data, _BOX_FORMATS[self._name()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +73,14 @@ class KeyPoints:
     """
 
     data: object
+
+    def numbers(self) -> torch.Tensor:
+        """`data` as a tensor; an empty list as ``(0, 2)``.
+
+        Raises:
+            DatasetError: `data` isn't points.
+        """
+        return _numbers("KeyPoints", self.data, 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,6 +167,8 @@ def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
         count = min(whole_number("indices", indices, takes, least=1), length)
         return [number * length // count for number in range(count)]
     chosen = [operator.index(index) for index in indices]
+    if not chosen:
+        raise DatasetError("indices is empty: give at least one.")
     outside = next((index for index in chosen if not -length <= index < length), None)
     if outside is not None:
         raise DatasetError(f"there is no sample {outside}: the dataset has {length}.")

@@ -377,6 +377,36 @@ def test_a_function_without_transforms_and_its_mistakes(voc: Path) -> None:
         mixed[0]
 
 
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (fastpipe.Boxes(None), r"Boxes\(None\): give numbers of shape \(…, 4\)"),
+        (fastpipe.Boxes("car"), r"Boxes\('car'\): give numbers"),
+        (fastpipe.Boxes([[1, 2, 3, 4], [5, 6]]), r"Boxes\(\[\[1, 2, 3, 4\], \[5, 6\]\]\): give numbers"),
+        (fastpipe.Boxes([[1, 2, 3]]), r"Boxes of shape \(1, 3\): give numbers of shape \(…, 4\)"),
+        (fastpipe.Boxes([[1, 2, 3, 4]], "XYWHR"), r"Boxes of shape \(1, 4\): give numbers of shape \(…, 5\)"),
+        (fastpipe.KeyPoints(5), r"KeyPoints of shape \(\): give numbers of shape \(…, 2\)"),
+        (fastpipe.KeyPoints([[1, 2, 3]]), r"KeyPoints of shape \(1, 3\)"),
+    ],
+)
+def test_values_that_are_no_boxes_or_points_are_told(voc: Path, target: Any, message: str) -> None:
+    _of_number.root = voc / "VOCdevkit" / "VOC2012"
+    path = _of_number(0)[0]
+    with pytest.raises(fastpipe.errors.DatasetError, match=message):
+        fastpipe.SampleDataset(lambda index: (path, target), 1, v2.RandomHorizontalFlip())[0]
+
+
+def test_an_image_without_objects_has_an_empty_list(voc: Path) -> None:
+    _of_number.root = voc / "VOCdevkit" / "VOC2012"
+    path = _of_number(0)[0]
+    dataset = fastpipe.SampleDataset(
+        lambda index: (path, fastpipe.Boxes([]), fastpipe.KeyPoints([])), 1, v2.RandomHorizontalFlip(1.0)
+    )
+    _, boxes, points = dataset[0]
+    assert type(boxes) is tv_tensors.BoundingBoxes
+    assert (boxes.shape, points.shape) == ((0, 4), (0, 2))
+
+
 @pytest.mark.parametrize("transforms", [None, v2.Compose([v2.RandomHorizontalFlip(1.0)]), lambda *sample: sample])
 @pytest.mark.parametrize("given", ["path", None, np.zeros((3, 4, 3)), torch.tensor(3)])
 def test_a_loader_that_gives_no_image_is_told(voc: Path, given: Any, transforms: Any) -> None:
