@@ -24,9 +24,12 @@ def local_path(path: str | os.PathLike[str]) -> str:
         DatasetError: it is no path.
     """
     try:
-        return os.path.expanduser(os.fsdecode(path))
+        local = os.path.expanduser(os.fsdecode(path))
     except TypeError:
         raise DatasetError(f"{path!r:.80} is no path: give a str or a pathlib.Path.") from None
+    if "\0" in local:
+        raise DatasetError(f"{path!r:.80} is no path: it has a null character.")
+    return local
 
 
 def absolute_path(path: str | os.PathLike[str]) -> str:

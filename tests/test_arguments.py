@@ -146,6 +146,10 @@ def test_what_is_no_path_is_told(given: Any, tmp_path: Path) -> None:
     ):
         with pytest.raises(FastpipeError, match=rf"{given} is no path: give a str"):
             call(given)
+        with pytest.raises(FastpipeError, match=r"'a\\x00b' is no path: it has a null character"):
+            call("a\0b")
+    with pytest.raises(FastpipeError, match="target='': give a folder"):
+        fastpipe.pack(tmp_path, "")
 
 
 def test_arguments_of_another_kind_are_told() -> None:

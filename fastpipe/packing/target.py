@@ -48,6 +48,8 @@ class Target:
             DatasetError: no target can be written under that name.
         """
         name = local_path(given)
+        if not name:
+            raise DatasetError("target='': give a folder, a .zip, a .tar or a pattern of shards.")
         if is_url(name):
             raise DatasetError(
                 f"{name}: a target is written on a disk of this machine: give a folder, a .zip, a .tar or a pattern of "

@@ -104,7 +104,10 @@ def preview(
         )
     _, chosen = unwrap_subsets(dataset, _indices(cast(Sized, dataset), indices))
     chosen = _indices(behind, chosen)
-    return _sheet(behind, chosen, views, seed, side, numbered=True, most=sys.maxsize).pages[0]
+    pages = _sheet(behind, chosen, views, seed, side, numbered=True, most=sys.maxsize).pages
+    if not pages:
+        raise DatasetError("there is no sample to show: give a dataset that has some, and at least one index.")
+    return pages[0]
 
 
 @preserved_globals()
@@ -167,8 +170,6 @@ def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
         count = min(whole_number("indices", indices, takes, least=1), length)
         return [number * length // count for number in range(count)]
     chosen = [operator.index(index) for index in indices]
-    if not chosen:
-        raise DatasetError("indices is empty: give at least one.")
     outside = next((index for index in chosen if not -length <= index < length), None)
     if outside is not None:
         raise DatasetError(f"there is no sample {outside}: the dataset has {length}.")

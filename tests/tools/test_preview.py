@@ -235,8 +235,9 @@ def test_a_subset_shows_its_own_samples(root: Path, cells: list[list[Cell]]) -> 
     assert [row[0].lines[1].partition(",")[0] for row in cells] == ["sample 2"]
     with pytest.raises(DatasetError, match="there is no sample 3: the dataset has 3"):
         fastpipe.preview(Subset(dataset, [4, 2, 5]), [3])
-    with pytest.raises(DatasetError, match="indices is empty"):
-        fastpipe.preview(dataset, [])
+    for nothing, indices in ((dataset, []), (fastpipe.ImageList(([], [])), 8)):
+        with pytest.raises(DatasetError, match="there is no sample to show"):
+            fastpipe.preview(nothing, indices)
 
 
 def test_no_generator_moves(root: Path) -> None:
