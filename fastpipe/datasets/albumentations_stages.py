@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from fastpipe.datasets.joint_stages import TargetSource
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile

@@ -155,7 +155,7 @@ class drawing:
             self._lock = kept.lock
             self._lock.acquire()
             stream = self._stream = kept.stream
-            stream.flush()  # in case this block is within another one
+            stream.begin()
             stream.found = b""
             return kept.streamed(python, numpy)
         if source.device.type == "cpu" and usable():
@@ -165,11 +165,13 @@ class drawing:
         return StreamGenerators(self._stream, python, numpy=numpy)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._stream is not None:
-            self._stream.flush()
-            self._before = self._stream.found
-        if self._lock is not None:
-            self._lock.release()
+        try:  # a signal handler may raise
+            if self._stream is not None:
+                self._stream.flush()
+                self._before = self._stream.found
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def rewind(self) -> None:
         """Restores the global generators to their states before the block, after a block that drew from them."""

@@ -69,6 +69,7 @@ class MT19937Stream:
         "_chunk",
         "_kept",
         "_key",
+        "_loaded",
         "_read",
         "_seed",
         "_source",
@@ -89,6 +90,7 @@ class MT19937Stream:
         self._stop = 0  # the position in the block after the available words
         self._read = False
         self._buffer = bytearray()  # the state as last read or written; empty until the first time
+        self._loaded = b""  # the state that was read last
         self._key = b""  # the block that _chunk belongs to; _chunk ends at position _stop
         self._chunk: list[int] = []
         self.found = b""
@@ -114,6 +116,16 @@ class MT19937Stream:
             self.found = _content(self._source)
         self.flush()
         return self._source
+
+    def begin(self) -> None:
+        """Begins a block of draws: writes the state after those of a block around it.
+
+        Draws that a signal handler's exception has left behind are forgotten if the generator has been set since.
+        """
+        if self._read and self._source is not None and _content(self._source) != self._loaded:
+            self._buffer = bytearray()
+            self._kept, self._words, self._read, self._key, self._chunk = [], [], False, b"", []
+        self.flush()
 
     def flush(self) -> None:
         """Writes the state after the draws so far into the generator."""
@@ -152,7 +164,7 @@ class MT19937Stream:
     def _load(self) -> bool:
         """Reads the source's state; True if it is the one that was written last."""
         assert self._source is not None
-        content = _content(self._source)
+        self._loaded = content = _content(self._source)
         if not self.found:
             self.found = content
         if content == self._buffer:

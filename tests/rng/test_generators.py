@@ -318,6 +318,30 @@ def test_an_error_leaves_what_was_drawn_used_up() -> None:
         assert torch.equal(state, theirs.get_state())
 
 
+def test_draws_whose_end_was_interrupted_are_forgotten_once_the_user_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    flush, transform, image = mt19937_module.MT19937Stream.flush, T.RandomCrop(9), picture(61, 83)
+    torch.manual_seed(3)
+    expected, after = T.Compose([transform])(image), torch.get_rng_state()
+
+    def interrupted(stream: Any) -> None:
+        if stream._read:  # a signal handler raises where the block writes its draws
+            raise KeyboardInterrupt
+        flush(stream)
+
+    torch.manual_seed(8)
+    with monkeypatch.context() as patched:
+        patched.setattr(mt19937_module.MT19937Stream, "flush", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            T.Compose([transform])(image)
+    torch.manual_seed(3)
+    made: list[Any] = []
+    thread = threading.Thread(target=lambda: made.append(T.Compose([transform])(image)), daemon=True)
+    thread.start()
+    thread.join(60)
+    np.testing.assert_array_equal(made[0], expected)  # no lock is held any more
+    assert torch.equal(torch.get_rng_state(), after)
+
+
 def test_one_draw_within_another() -> None:
     torch.manual_seed(9)
     theirs = seeded(9)
