@@ -40,8 +40,9 @@ def filter(self: Image.Image, filter: Any) -> Image.Image | None:
 
 def adjust_hue(img: Image.Image, hue_factor: object) -> Image.Image | None:
     """torchvision's ``adjust_hue`` of a colour image."""
-    is_ours = img.mode == "RGB" and isinstance(hue_factor, (int, float))
-    return _done(AdjustHue(hue_factor), img) if is_ours else None
+    if img.mode != "RGB" or not isinstance(hue_factor, (int, float)):
+        return None
+    return _done(AdjustHue(hue_factor), img)
 
 
 def _done(operation: Operation | None, image: Image.Image) -> Image.Image | None:
