@@ -1,11 +1,12 @@
 """Runs pipelines modelled on public repositories, without fastpipe and by `fastpipe run`.
 
-    python benchmarks/repositories.py PHOTOS [--files 64] [--rounds 3] [--only WORD] [--json FILE]
+    python benchmarks/repositories.py PHOTOS [--files 64] [--rounds 3] [--workers 2] [--only WORD] [--json FILE]
 
 PHOTOS is a folder with one folder for each class. The pipelines are in benchmarks/repositories/, written after the
 repositories' code. Two processes take turns with each, one of them started by `python -m fastpipe run`: first an epoch
-from the same seed, whose values and final states of generators have to be equal, then the timed epochs, by process
-time. At the end it prints how many pipelines gain how much. The exit status is 1 if one differs.
+from the same seed, whose values and final states of generators have to be equal, then the timed epochs, by processor
+time, that of workers included. At the end it prints how many pipelines gain how much. The exit status is 1 if one
+differs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import resource
 import sys
 import time
 import warnings
@@ -36,13 +38,14 @@ def main() -> None:
     """Runs all pipelines, and prints a table and how many gain how much."""
     parser = command_line(__doc__, rounds=3)
     parser.add_argument("--files", type=int, default=64, help="photos in an epoch (%(default)s)")
+    parser.add_argument("--workers", type=int, default=0, help="worker processes of each loader (%(default)s)")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve_epochs(options.photos, options.files)
+        serve_epochs(options.photos, options.files, options.workers)
         return
     bench = Benchmark(options, "repositories")
-    own = [__file__, str(options.photos), "--files", str(options.files), "--serve"]
+    own = [__file__, str(options.photos), "--files", str(options.files), "--workers", str(options.workers), "--serve"]
     served = {way: Served([sys.executable, *prefix, *own]) for way, prefix in WAYS.items()}
     names = served["plain"].offers
     for name in filter(bench.wants, names):
@@ -61,7 +64,7 @@ def main() -> None:
     bench.finish()
 
 
-def serve_epochs(root: Path, files: int) -> None:
+def serve_epochs(root: Path, files: int, workers: int) -> None:
     """Makes the epochs that the benchmark asks for: their digests, or their microseconds an image.
 
     The answer is a text if it fails.
@@ -72,6 +75,9 @@ def serve_epochs(root: Path, files: int) -> None:
     warnings.simplefilter("ignore")
     own = Path(__file__).parent
     sys.path[:0] = [str(own / folder) for folder in ("repositories", "untouched")]
+    import _pipelines
+
+    _pipelines.DataLoader = functools.partial(_pipelines.DataLoader, num_workers=workers)  # type: ignore[assignment,misc]
     for path in sorted((own / "repositories").glob("[!_]*.py")):
         importlib.import_module(path.stem)
     from _pipelines import PIPELINES, Photos
@@ -102,13 +108,18 @@ def digest_of(epoch: Iterable[Any]) -> list[int]:
 
 
 def seconds_of(epoch: Iterable[Any]) -> float:
-    """The process time of an epoch, in seconds."""
+    """The processor time of an epoch, in seconds, with that of the workers that have ended."""
     from _measured import look_at
 
-    begun = time.process_time()
+    begun = _processor_time()
     for value in epoch:
         look_at(value)
-    return time.process_time() - begun
+    return _processor_time() - begun
+
+
+def _processor_time() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 if __name__ == "__main__":

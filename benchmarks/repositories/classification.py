@@ -18,6 +18,7 @@ import torch
 from _pipelines import (
     BICUBIC,
     HALF,
+    DataLoader,
     F,
     Photos,
     T,
@@ -35,7 +36,6 @@ from _pipelines import (
 )
 from harness import MEAN, STD
 from PIL import Image, ImageDraw, ImageEnhance, ImageOps
-from torch.utils.data import DataLoader
 from torchvision_here import module, torchvision
 
 

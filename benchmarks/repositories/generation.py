@@ -15,10 +15,9 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from _pipelines import BICUBIC, HALF, F, Photos, T, chains, loader, of_file, opened, own, pipeline, tensor
+from _pipelines import BICUBIC, HALF, DataLoader, F, Photos, T, chains, loader, of_file, opened, own, pipeline, tensor
 from harness import MEAN, STD
 from PIL import Image
-from torch.utils.data import DataLoader
 from torchvision_here import module
 
 SYMMETRIC = partial(tensor, HALF, HALF)
@@ -211,10 +210,12 @@ def stylegan(photos: Photos) -> Iterable[Any]:
             file = io.BytesIO()
             _SQUARE_256(opened(name)).save(file, "PNG", compress_level=0)
             archive.writestr(f"{number}.png", file.getvalue())
-    archive = zipfile.ZipFile(path)
+    archives: list[zipfile.ZipFile] = []
 
     def make(index: int) -> Any:
-        with archive.open(f"{index // 2}.png") as file:
+        if not archives:  # each worker opens its own
+            archives.append(zipfile.ZipFile(path))
+        with archives[0].open(f"{index // 2}.png") as file:
             image = np.array(Image.open(file)).transpose(2, 0, 1)
         return (image[:, :, ::-1] if index % 2 else image).copy(), np.zeros(0, np.float32)
 

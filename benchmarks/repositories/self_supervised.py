@@ -11,6 +11,7 @@ import torch
 from _pipelines import (
     BICUBIC,
     Blur,
+    DataLoader,
     Photos,
     T,
     Views,
@@ -24,7 +25,6 @@ from _pipelines import (
     tensor,
 )
 from PIL import ImageFilter, ImageOps
-from torch.utils.data import DataLoader
 from torchvision_here import torchvision
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from _pipelines import BICUBIC, Make, Photos, T, by_file, chains, of_file, opened, own, pipeline, tensor
+from _pipelines import BICUBIC, DataLoader, Make, Photos, T, by_file, chains, of_file, opened, own, pipeline, tensor
 from PIL import Image
-from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import IterableDataset
 from torchvision_here import module
 
 CLIP_MEAN, CLIP_STD = [0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.patches import Function, Patches
@@ -19,30 +18,49 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions of Pillow's main module that take images; `pillow_openers` hooks the file openers."""
     replace_by_recording(module, "blend", patches)
     for name in ("resize", "transform", "filter"):
-        patches.wrap(module.Image, name, partial(_OnLoadedImages, module.Image, name))
+        do_on_loaded_images(module.Image, name, patches, "PIL.Image.Image")
+
+
+def do_on_loaded_images(owner: object, name: str, patches: Patches, shown: str) -> None:
+    """Replaces a method or a function, for images that have their pixels, by the one in `fastpipe.pillow.loaded_image`.
+
+    Args:
+        owner: Pillow's image class, or a module.
+        name: the name of the method or function, whose first argument is the image.
+        patches: holds the replacement.
+        shown: the owner's name in the report.
+    """
+    patches.wrap(owner, name, lambda plain: _OnLoadedImages(f"{shown}.{name}", name, plain))
 
 
 class _OnLoadedImages(FasterFunction):
-    """A method of Pillow's images, run by the core on images that have their pixels.
+    """A function of an image, run by the core on images that have their pixels.
+
+    Images of other classes than Pillow's main one are left to the library, except JPEG and PNG files.
 
     Args:
-        kind: Pillow's image class; images of other classes, such as a file's, are left to Pillow.
-        name: the method's name.
-        plain: Pillow's own method.
+        shown: the function's name in the report.
+        name: its name in `fastpipe.pillow.loaded_image`.
+        plain: the library's own.
     """
 
-    def __init__(self, kind: type[Image.Image], name: str, plain: Function) -> None:
-        super().__init__(f"PIL.Image.Image.{name}", plain)
-        self._kind = kind
-        self._method = name
+    def __init__(self, shown: str, name: str, plain: Function) -> None:
+        super().__init__(shown, plain)
+        self._kind: type[Image.Image] = sys.modules["PIL.Image"].Image
+        self._own_name = name
         self._ours: Function | None = None
 
     def make(self, *args: object, **kwargs: object) -> object:
-        image = args[0] if args else None
-        if type(image) is not self._kind or image.mode not in ("RGB", "L"):
+        image: Any = args[0] if args else None
+        if not self._has_pixels(image) or image.mode not in ("RGB", "L"):
             return None
         if self._ours is None:
             if "torch" not in sys.modules:
                 return None
-            self._ours = our_function("loaded_image", self._method, self._plain)
+            self._ours = our_function("loaded_image", self._own_name, self._plain)
         return self._ours(*args, **kwargs)
+
+    def _has_pixels(self, image: Any) -> bool:
+        if type(image) is self._kind:
+            return True
+        return hasattr(type(image), "_fastpipe_lazy") and image._im is not None and not image.tile

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.pillow import do_on_loaded_images
 from fastpipe.hooks.recording import make_from_files, replace_by_recording, try_ours
 from fastpipe.pending import is_pending
 
@@ -33,6 +34,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
         (make_from_files if name.endswith("to_tensor") else replace_by_recording)(
             module, name, patches, "functional_pil"
         )
+        if name == "adjust_hue":
+            do_on_loaded_images(module, name, patches, module.__name__)
         pairs.append((plain, getattr(module, name)))
     _exchange(pairs)
     patches.at_undo(partial(_exchange, [(ours, plain) for plain, ours in pairs]))

@@ -1,7 +1,7 @@
-"""Methods of Pillow's images that look at every pixel, by the core, on images that have theirs.
+"""Methods and functions that look at every pixel of a Pillow image, by the core, on images that have theirs.
 
-Each has the parameters of Pillow's own, and gives the new image, or None where Pillow is to make it: of another mode,
-of too few pixels, by arguments that the core doesn't take, or that Pillow refuses.
+Each has the parameters of the library's own, and gives the new image, or None where the library is to make it: of
+another mode, of too few pixels, by arguments that the core doesn't take, or that the library refuses.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from PIL import Image
 
-from fastpipe.ops import Operation
+from fastpipe.ops import AdjustHue, Operation
 from fastpipe.pillow.method_arguments import filter_operation, resize_operations, warp_operation, whole_size
 from fastpipe.program.on_image import run_operation
 from fastpipe.types import Size
@@ -36,6 +36,13 @@ def transform(
 def filter(self: Image.Image, filter: Any) -> Image.Image | None:
     """``Image.filter``."""
     return _done(filter_operation(filter), self)
+
+
+def adjust_hue(img: Image.Image, hue_factor: object) -> Image.Image | None:
+    """torchvision's ``adjust_hue`` of a colour image."""
+    if img.mode != "RGB" or not isinstance(hue_factor, (int, float)):
+        return None
+    return _done(AdjustHue(hue_factor), img)
 
 
 def _done(operation: Operation | None, image: Image.Image) -> Image.Image | None:

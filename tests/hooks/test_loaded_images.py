@@ -77,6 +77,38 @@ def test_the_core_makes_pillows_image(name: str, mode: str, images: Callable[[],
     assert made == facts(work(loaded(mode)))
 
 
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_file_that_has_its_pixels_is_an_image(kind: str, images: Callable[[], dict[str, int]]) -> None:
+    file = io.BytesIO()
+    loaded().save(file, kind)
+
+    def opened() -> Image.Image:
+        file.seek(0)
+        image = Image.open(file)
+        assert np.shape(image) == np.shape(image) == (97, 131, 3)  # the second one decodes the image
+        return image
+
+    image = opened()
+    made = [facts(work(image)) for work in (WORK["enlarged"][1], WORK["blurred"][1], WARPS["turned"])]
+    assert images() == dict.fromkeys(METHODS, 1)
+    fastpipe.uninstall()
+    assert made == [facts(work(opened())) for work in (WORK["enlarged"][1], WORK["blurred"][1], WARPS["turned"])]
+
+
+@pytest.mark.parametrize("size", [(97, 131), (8, 9)])
+@pytest.mark.parametrize("factor", [0.13, -0.5, np.float64(0.3)])
+def test_hues_are_shifted_as_by_torchvision(size: tuple[int, int], factor: float) -> None:
+    site = "torchvision.transforms._functional_pil.adjust_hue"
+    with fastpipe.install(check=0):
+        before = LEDGER.site("function", site).images
+        made = facts(F.adjust_hue(loaded("RGB", *size), factor))
+        assert LEDGER.site("function", site).images == before + 1
+        assert F.adjust_hue(loaded("L"), factor).mode == "L"
+        with pytest.raises(ValueError, match=r"0\.6"):
+            F.adjust_hue(loaded(), 0.6)
+    assert made == facts(F.adjust_hue(loaded("RGB", *size), factor))
+
+
 @pytest.mark.parametrize("name", WARPS)
 def test_the_core_warps_colours(name: str, images: Callable[[], dict[str, int]]) -> None:
     made = facts(WARPS[name](loaded()))
