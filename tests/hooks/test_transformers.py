@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -58,6 +59,28 @@ def test_tensors_are_the_librarys(name: str, many: bool, photos: list[str], site
     assert site.images == (4 if many else 1)
     fastpipe.uninstall()
     assert_same(ours, made())
+
+
+def registered() -> list[str]:
+    """The names of the processors on torchvision that the library has for its models."""
+    models = importlib.import_module("transformers.models.auto.image_processing_auto").IMAGE_PROCESSOR_MAPPING_NAMES
+    return sorted({backends["torchvision"] for backends in models.values() if "torchvision" in backends})
+
+
+@pytest.mark.slow
+def test_all_that_the_library_has_give_the_same(photos: list[str], site: Site) -> None:
+    def made(name: str) -> Any:
+        images = [Image.open(photo).convert("RGB") for photo in photos[:2]]
+        try:
+            return dict(getattr(transformers, name)()(images, return_tensors="pt"))
+        except (ImportError, TypeError, ValueError) as error:  # some want more than images
+            return repr(error)
+
+    ours = {name: made(name) for name in registered()}
+    assert site.images > 50
+    fastpipe.uninstall()
+    for name, values in ours.items():
+        assert_same((name, values), (name, made(name)))
 
 
 def test_the_first_are_compared(photos: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
