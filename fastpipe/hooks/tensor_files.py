@@ -100,6 +100,8 @@ class TensorFiles:
         header = core.read_header(data)
         if not isinstance(header, Header) or not readers.get_reader("core").accepts(header):
             return "a file that fastpipe's core doesn't decode"
+        if header.subsampling == "4:4:0":
+            return "a JPEG in 4:4:0, whose chroma older versions of torchvision's libjpeg don't smooth"
         pixels, limit = header.height * header.width, readers.pixel_limit()
         if pixels < LEAST_PIXELS:
             return "a small image"

@@ -141,7 +141,6 @@ def test_files_are_torchvisions(name: str, tmp_path: Path) -> None:
 KINDS = {
     "4:4:4": corpus.jpeg(40, 50, "444"),
     "4:2:2": corpus.jpeg(41, 51, "422"),
-    "4:4:0": corpus.jpeg(41, 51, "440"),
     "4:1:1": corpus.jpeg(41, 51, "411"),
     "gray": corpus.save(Image.fromarray(corpus.photo(40, 50)).convert("L"), "JPEG"),
     "progressive": corpus.save(corpus.photo(40, 50), "JPEG", progressive=True),
@@ -157,6 +156,14 @@ def test_kinds_that_have_no_pixels_yet(name: str) -> None:
     image = opened(KINDS[name])
     assert fastpipe.is_pending(image)
     assert shown(image) == shown(plainly_opened(KINDS[name]))
+
+
+@pytest.mark.needs_core
+def test_chroma_that_older_versions_of_torchvision_dont_smooth_is_left_to_them() -> None:
+    assert not fastpipe.is_pending(opened(corpus.jpeg(201, 251, "440")))
+    assert fastpipe.is_pending(opened(corpus.jpeg(201, 251, "422")))
+    told = {reason for site in fastpipe.report().sites for reason in site.left}
+    assert [reason for reason in told if "4:4:0" in reason]
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
