@@ -116,20 +116,22 @@ _TOGETHER = re.compile(r"^( +)(\w+(?:, \w+)+): (.*(?:\n\1 +\S.*)*)", re.MULTILIN
 class PlainParameters(griffe.Extension):
     """Has the reference list each parameter by itself, with its type and its default.
 
-    Options that a signature has as ``**options: Unpack[…]`` become parameters, as `with_options` makes them at run
-    time; and what a docstring says of several arguments at once is said of each.
+    A dataset's options that a signature has as ``**options: Unpack[…]`` become parameters, as `with_options` makes them
+    at run time; and what a docstring says of several arguments at once is said of each.
     """
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        base = pkg["datasets.base.ImageDataset"].parameters
+        base, known = pkg["datasets.base.ImageDataset"].parameters, pkg["datasets.options"]
         for value in _members(pkg):
             if value.docstring is not None:
                 value.docstring.value = one_by_one(value.docstring.value)
             if value.is_function:
                 for options in [one for one in value.parameters if str(one.annotation).startswith("Unpack[")]:
-                    listed = pkg["datasets.options"][str(options.annotation)[len("Unpack[") : -1]]
+                    listed = known.members.get(str(options.annotation)[len("Unpack[") : -1])
+                    if listed is None:
+                        continue
                     value.parameters._params.remove(options)
-                    for name in _keys(listed, pkg["datasets.options"]):
+                    for name in _keys(listed, known):
                         if name not in value.parameters:
                             value.parameters.add(base[name])
 
