@@ -93,8 +93,8 @@ def library_versions() -> Mapping[str, str]:
 
 def other_projects() -> list[str]:
     """Other installed distributions, with versions, that have a module named ``fastpipe``."""
-    names = set(metadata.packages_distributions().get("fastpipe", ())) - {"torch-fastpipe"}
-    return [f"{name} {metadata.version(name)}" for name in sorted(names)]
+    having = [one for one in metadata.distributions() if "fastpipe/__init__.py" in (one.read_text("RECORD") or "")]
+    return sorted({f"{one.name} {one.version}" for one in having if one.name != "torch-fastpipe"})
 
 
 def _own_version() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 import threading
@@ -160,7 +161,7 @@ def test_a_batch_that_cannot_be_sent(photos, capfd):
     dataset = fastpipe.ImageFolder(photos, TRANSFORM)
     with pytest.raises(LoaderError, match=r"ended with exit status 1.*message, if it left one, is above"):
         list(fastpipe.DataLoader(dataset, 4, num_workers=2, collate_fn=with_a_lambda))
-    assert "Can't pickle" in capfd.readouterr().err
+    assert re.search("Can't (pickle|get) local object", capfd.readouterr().err)
 
 
 def collect_and_leave(loader: fastpipe.DataLoader) -> None:
@@ -228,8 +229,8 @@ def test_stalled_read_without_a_timeout_is_told_once(stalling, tmp_path, monkeyp
     with pytest.warns(FastpipeWarning, match="no batch for 0 s") as told:
         assert labels(loader) == 24
     timer.join()
-    assert len(told) == 1
-    assert "timeout=SECONDS" in str(told[0].message)
+    (warning,) = [one for one in told if issubclass(one.category, FastpipeWarning)]  # Python 3.12 warns of forks, too
+    assert "timeout=SECONDS" in str(warning.message)
 
 
 def test_notes_name_the_sample_in_subsets_and_concatenations(photos, tmp_path):
