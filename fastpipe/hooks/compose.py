@@ -67,7 +67,7 @@ class ComposeCalls:
                 frozenset(type(one) for member in members for one in plans.all_within(member))
             )
         if not self._call.draws:
-            self.site.count_plain("none of its transforms is known")
+            self.site.count_plain(_why_unknown(members))
             return None
         if not self._originals.are_there():
             self.site.count_plain("somebody has replaced a function that its library goes through")
@@ -143,6 +143,14 @@ class ComposeCalls:
 def _originals_of(kinds: frozenset[type]) -> Originals:
     """The watched functions of some classes; cached for scripts that make a new ``Compose`` for each image."""
     return Originals(kinds)
+
+
+def _why_unknown(members: Iterable[object]) -> str:
+    from fastpipe.transforms.adapters import planned, why_not
+
+    reasons = (why_not(member) for member in members if planned(member) is member)
+    reason = next(filter(None, reasons), "")
+    return f"none of its transforms is known: {reason}" if reason else "none of its transforms is known"
 
 
 @functools.cache

@@ -574,3 +574,17 @@ def test_an_array_of_bytes_is_planned(name: str, left: int) -> None:
         assert one.stride() == other.stride()
         assert torch.equal(one, other)
     assert after.draws_like(state)
+
+
+def test_the_report_says_why_no_transform_is_known(photos: list[Path]) -> None:
+    class Odd(T.Resize):
+        def forward(self, img: Any) -> Any:
+            return img
+
+    with fastpipe.install(check=0):
+        T.Compose([Odd(3)])(Image.open(photos[0]))
+        T.Compose([lambda image: image])(Image.open(photos[0]))
+    lefts = {site.name: set(site.left) for site in fastpipe.report().sites if site.kind == "transform"}
+    unknown = "none of its transforms is known"
+    assert lefts["Compose(Odd)"] == {f"{unknown}: fastpipe doesn't know this class of torchvision's"}
+    assert lefts["Compose(function)"] == {unknown}
