@@ -127,7 +127,6 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_files_clear", None, [pointer]),
         ("fpc_files_bytes", ctypes.c_size_t, [pointer]),
         ("fpc_read_files", None, [pointer, pointer, ctypes.c_size_t]),
-        ("fpc_read_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_packer_new", pointer, [ctypes.c_int]),
         ("fpc_packer_free", None, [pointer]),
         (

@@ -136,8 +136,3 @@ void fpc_read_array(fpc_context *context, fpc_array *array) {
     array->status = check(array);
     if (array->status == FPC_OK) array->status = read_checked(context, array);
 }
-
-void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count) {
-    if (!context || !list) return;
-    for (size_t i = 0; i < count; i++) fpc_read_array(context, &list[i]);
-}

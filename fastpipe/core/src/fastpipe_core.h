@@ -433,9 +433,6 @@ typedef struct fpc_array {
 
 #define FPC_LONGEST_HEADER (1 << 20)
 
-/* Reads each array in the calling thread. If its status isn't FPC_OK, the content of `out` is undefined. */
-FPC_API void fpc_read_arrays(fpc_context *context, fpc_array *list, size_t count);
-
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
 
 /* torch's grid_sample(padding_mode="zeros", align_corners=False) of uint8 tensors (N, C, H, W) of 1 or 3 channels. If
@@ -489,7 +486,7 @@ FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_tas
 FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task **cell);
 /* As fpc_read_files, on the pool's threads. One call at a time for the same `files`. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
-/* As fpc_read_arrays, on the pool's threads. */
+/* Reads each array on the pool's threads. If its status isn't FPC_OK, the content of `out` is undefined. */
 FPC_API void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count);
 /* fpc_pool_free ends the threads when all jobs are done. A child of fork has none of the threads: there fpc_pool_forget
  * frees only the memory. */

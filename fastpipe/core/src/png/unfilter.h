@@ -7,8 +7,6 @@
 enum { FPC_FILTER_NONE, FPC_FILTER_SUB, FPC_FILTER_UP, FPC_FILTER_AVERAGE, FPC_FILTER_PAETH };
 
 #define FPC_FILTERED_ROWS 4
-/* The bytes after each row that are read, and after each resulting row that are written. */
-#define FPC_FILTERED_SLACK 32
 
 typedef struct fpc_filtered {
     const uint8_t *above; /* the row before the first one; zeros if there is none */
