@@ -55,7 +55,7 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    """What scikit-build-core needs, and a compiler where there is none."""
+    """Lists what scikit-build-core needs, and a compiler where there is none."""
     word = _word()
     if word == "0":
         return []
@@ -151,7 +151,7 @@ def _without_core(config_settings: Settings) -> dict[str, Any]:
 
 
 def _prepare(word: str) -> dict[str, str]:
-    """What CMake has to be told so that it finds the compiler that is meant."""
+    """Makes the options by which CMake finds the compiler that is meant."""
     if word != "zig" and _compiler_works():
         return {}
     found = importlib.util.find_spec("ziglang")

@@ -51,6 +51,7 @@ class ComposeCalls:
         self._call: ComposePlan | None = None
         self._ours: tuple[ComposePlan, Forward] | None = None
         self._originals: Originals | None = None
+        self._why_unknown = ""
 
     def planned(self, members: object) -> ComposePlan | None:
         """The plan of the current members; None if the library has to call them."""
@@ -66,8 +67,9 @@ class ComposeCalls:
             self._originals = _originals_of(
                 frozenset(type(one) for member in members for one in plans.all_within(member))
             )
+            self._why_unknown = "" if self._call.draws else _why_unknown(members)
         if not self._call.draws:
-            self.site.count_plain(_why_unknown(members))
+            self.site.count_plain(self._why_unknown)
             return None
         if not self._originals.are_there():
             self.site.count_plain("somebody has replaced a function that its library goes through")

@@ -1,4 +1,4 @@
-"""What is known of one of torch's fetchers is kept as long as the fetcher: one epoch of a loader, or of a worker."""
+"""Keeps the knowledge of one of torch's fetchers as long as the fetcher: one epoch of a loader, or of a worker."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class OnInfo:
 
 @dataclass(slots=True, eq=False)
 class ImageRecord:
-    """What makes a lazy image's pixels.
+    """A lazy image's file and steps, which make its pixels.
 
     Attributes:
         source: the file.

@@ -58,7 +58,7 @@ ArrayInterface: TypeAlias = "dict[str, str | bytes | int | tuple[int, ...]]"
 """The values of an ``__array_interface__``."""
 
 Claimed: TypeAlias = tuple[object, int, bool]
-"""What the core has made of an image's next steps: the result, their number, and whether it was converted, too."""
+"""The core's result of an image's next steps, their number, and whether it was converted, too."""
 
 
 def own_method(method: Any) -> Any:
