@@ -68,12 +68,12 @@ def _by_format(name: str, given: object) -> dict[str, str]:
     """Checks a dict from formats to readers' names; returns it with the config's keys of the formats."""
     if not isinstance(given, Mapping) or not all(isinstance(item, str) for pair in given.items() for item in pair):
         raise ConfigError(f'{name}={given!r:.80}: give a dict from formats to readers, as {{"jpeg": "core"}}.')
-    found: dict[str, str] = {}
+    readers: dict[str, str] = {}
     for format, reader in given.items():
         key = format_key(format)
-        if found.setdefault(key, reader) != reader:
+        if readers.setdefault(key, reader) != reader:
             raise ConfigError(f"{name}={given!r:.80} names two readers for {key}.")
-    return found
+    return readers
 
 
 @dataclass(frozen=True)
@@ -245,16 +245,16 @@ def parse_reader_override(text: str, name: str = "FASTPIPE_READER") -> dict[str,
     Raises:
         ConfigError: an item is neither a name nor ``format=name``, or a format is given twice.
     """
-    found: dict[str, str] = {}
+    readers: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         left, equals, right = (part.strip() for part in item.partition("="))
         key, reader = (format_key(left), right) if equals else (ANY_FORMAT, left)
         if not key or not reader or "=" in reader:
             raise ConfigError(f"{name}={text!r}: {item!r} is neither a reader's name nor format=name")
-        if key in found:
+        if key in readers:
             raise ConfigError(f"{name}={text!r} names two readers for {'every format' if key == ANY_FORMAT else key}")
-        found[key] = reader
-    return found
+        readers[key] = reader
+    return readers
 
 
 def readers_asked(reader: str | Mapping[str, str] | None) -> dict[str, str]:
@@ -304,10 +304,10 @@ def _parse(data: bytes, file: Path) -> MachineConfig:
 
 def _problem(values: dict[str, Any]) -> str:
     """Describes the first invalid key or value of a parsed config file; empty if all are valid."""
-    known = [one.name for one in fields(MachineConfig)]
+    keys = [one.name for one in fields(MachineConfig)]
     for name, value in values.items():
-        if name not in known:
-            return f"unknown key {name!r} (known: {', '.join(known)})"
+        if name not in keys:
+            return f"unknown key {name!r} (known: {', '.join(keys)})"
         if not isinstance(value, str if name == "created" else dict):
             return f"{name} must be {'a string' if name == 'created' else 'a table'}, not {value!r}"
     for name, reader in values.get("readers", {}).items():

@@ -87,8 +87,10 @@ def versions(*packages: str) -> dict[str, str]:
 @functools.lru_cache(maxsize=1)
 def library_versions() -> Mapping[str, str]:
     """The versions of fastpipe and of the installed libraries that decode images, by their short names."""
-    found = {name: installed(*distributions) for name, distributions in LIBRARIES.items()}
-    return MappingProxyType(_own_version() | {name: version for name, version in found.items() if version is not None})
+    installed_versions = {name: installed(*distributions) for name, distributions in LIBRARIES.items()}
+    return MappingProxyType(
+        _own_version() | {name: version for name, version in installed_versions.items() if version is not None}
+    )
 
 
 def other_projects() -> list[str]:
@@ -162,8 +164,8 @@ def usable_cpus(groups: Path = _GROUPS) -> int:
 def memory(groups: Path = _GROUPS) -> Memory:
     """Memory that is available now, within a container's limits."""
     room = shared_memory_room()
-    found = [amount for amount in (available_memory(), _left_in_container(groups)) if amount is not None]
-    return Memory(min(found, default=None), None if room is None else room.free)
+    amounts = [amount for amount in (available_memory(), _left_in_container(groups)) if amount is not None]
+    return Memory(min(amounts, default=None), None if room is None else room.free)
 
 
 class Room(NamedTuple):

@@ -88,9 +88,9 @@ class ArchiveMember(str):
     length: int
 
     def __new__(cls, name: str, container: str, offset: int, length: int) -> ArchiveMember:
-        made = super().__new__(cls, name)
-        made.container, made.offset, made.length = container, offset, length
-        return made
+        member = super().__new__(cls, name)
+        member.container, member.offset, member.length = container, offset, length
+        return member
 
     def __reduce__(self) -> tuple[object, ...]:
         return ArchiveMember, (str(self), self.container, self.offset, self.length)
@@ -149,10 +149,10 @@ class RemoteFile(ArchiveMember):
         version: int = 0,
         whole: bool = True,
     ) -> RemoteFile:
-        made = str.__new__(cls, name)
-        made.source, made.key, made.version, made.whole = source, key, version, whole
-        made.container, made.offset, made.length = source.url(key), offset, length
-        return made
+        file = str.__new__(cls, name)
+        file.source, file.key, file.version, file.whole = source, key, version, whole
+        file.container, file.offset, file.length = source.url(key), offset, length
+        return file
 
     def part(self, begin: int, length: int) -> RemoteFile:
         """`length` bytes from byte `begin` on, as a file of the same name."""

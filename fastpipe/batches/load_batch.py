@@ -183,10 +183,10 @@ class _Items(ImageDataset):
         out = self._out
         dtype = out.dtype if out is not None and out.is_floating_point() else None
         options = BatchSpec(dtype=dtype, threads=self.threads)
-        made = self.executor.run(range(len(self)), None, options)
-        if isinstance(made, list) and not made:
+        batch = self.executor.run(range(len(self)), None, options)
+        if isinstance(batch, list) and not batch:
             raise BadFilesError(f"all {len(self)} items are bad, the first: {self._first_left_out()}")
-        images = BatchCollate(options)(made)[0]
+        images = BatchCollate(options)(batch)[0]
         if self._left_out and self._answer == "skip":
             warn_again(
                 f"{len(self._left_out)} of {len(self)} items can't be read and are left out of the batch, the first: "

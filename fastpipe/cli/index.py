@@ -68,27 +68,27 @@ def index(
             options = BuildOptions(True, refresh, not quiet, cluster)
             found = named_container(root, image=image, label=label, location=location, options=options)
             if found is not None:
-                made = found.index
+                image_index = found.index
             elif image is not None or label is not None:
                 raise ConfigError(f"--image and --label are for shards and Parquet files, and {root} is neither.")
             else:
-                made = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), location)
+                image_index = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), location)
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
-    statistics = index_statistics(made) if stats or json is not None else {}
+    statistics = index_statistics(image_index) if stats or json is not None else {}
     if write_json_if_asked(json, statistics, quiet):
-        _print(made, statistics if stats else {})
-    if made.location is None:  # the index wasn't written; a warning has said why
-        raise DatasetError(f"the index of {made.root} isn't kept: give --at a folder on a disk with room")
+        _print(image_index, statistics if stats else {})
+    if image_index.location is None:  # the index wasn't written; a warning has said why
+        raise DatasetError(f"the index of {image_index.root} isn't kept: give --at a folder on a disk with room")
 
 
-def _print(made: ImageIndex, statistics: dict[str, Any]) -> None:
+def _print(index: ImageIndex, statistics: dict[str, Any]) -> None:
     from fastpipe.reporting.output import wrap_text
     from fastpipe.reporting.tables import ReportTable
 
-    print(wrap_text(f"{len(made)} files in {len(made.classes)} classes of {made.root}"))
-    state = "up to date" if made.origin == "opened" else made.origin
-    print(wrap_text(f"index: {made.location or 'in memory only'} ({state})"))
+    print(wrap_text(f"{len(index)} files in {len(index.classes)} classes of {index.root}"))
+    state = "up to date" if index.origin == "opened" else index.origin
+    print(wrap_text(f"index: {index.location or 'in memory only'} ({state})"))
     if not statistics:
         return
     classes = sorted(statistics["classes"].items(), key=lambda item: -item[1])

@@ -30,8 +30,8 @@ def normalized_by_factor(
 
     if not available() or not image.size:
         return None
-    made = np.empty(image.shape, np.float32) if out is None else out
+    result = np.empty(image.shape, np.float32) if out is None else out
     job = thread_job()
     job.read_pixels(image)
-    job.write_by_factor(made, mean.tolist(), factor.tolist())
-    return None if run_thread_job(job) else made
+    job.write_by_factor(result, mean.tolist(), factor.tolist())
+    return None if run_thread_job(job) else result

@@ -74,8 +74,8 @@ def scan_end(data: bytes, start: int) -> int:
     Raises:
         ReaderUnavailableError: the core isn't available; see `why_not`.
     """
-    found: int = quick().fpc_find_marker(data, len(data), start)
-    return found
+    end: int = quick().fpc_find_marker(data, len(data), start)
+    return end
 
 
 def check_jpeg(data: bytes) -> int:
@@ -94,9 +94,9 @@ def check_jpeg(data: bytes) -> int:
 
 def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:
     """Makes a `Header` from the fields of an fpc_header."""
-    format, known, plain = _kind(rest)
-    made: Header = new_namedtuple(Header, (format, height, width, *known, data_offset, plain))
-    return made
+    format, traits, plain = _kind(rest)
+    header: Header = new_namedtuple(Header, (format, height, width, *traits, data_offset, plain))
+    return header
 
 
 @lru_cache(maxsize=256)
@@ -107,7 +107,7 @@ def _kind(rest: bytes) -> tuple[str, tuple[object, ...], bool]:
     )
     subsampling = _SUBSAMPLING.get((components, s0, s1, s2, s3), "unknown")
     format = _FORMATS[kind]
-    known = (
+    traits = (
         components,
         bits,
         _COLORS[color],
@@ -117,4 +117,4 @@ def _kind(rest: bytes) -> tuple[str, tuple[object, ...], bool]:
         animated == 1,
         transparency == 1,
     )
-    return MAYBE_MPO if pictures else format, known, plain == 1
+    return MAYBE_MPO if pictures else format, traits, plain == 1

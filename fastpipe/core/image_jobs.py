@@ -35,10 +35,10 @@ def run_to_new_image(
     pillow = installed()
     if pillow is None:
         return None
-    made = pillow.core.new("L" if result[2] == 1 else "RGB", (result[1], result[0]))
-    if not _run(pillow, job, image, offset, made, None):
+    new_core = pillow.core.new("L" if result[2] == 1 else "RGB", (result[1], result[0]))
+    if not _run(pillow, job, image, offset, new_core, None):
         return None
-    return image._new(made) if keeps_info else pillow.wrap(made)
+    return image._new(new_core) if keeps_info else pillow.wrap(new_core)
 
 
 def run_from_image(job: int, image: Image.Image, offset: int, out: int | None = None) -> bool:
@@ -55,8 +55,10 @@ def run_from_image(job: int, image: Image.Image, offset: int, out: int | None = 
     return pillow is not None and _run(pillow, job, image, offset, None, out)
 
 
-def _run(pillow: Pillow, job: int, image: Image.Image, offset: int, made: ImagingCore | None, out: int | None) -> bool:
-    """Runs a job that writes to a new image's pixels (`made`), or to memory at an address (`out`); True if done."""
+def _run(
+    pillow: Pillow, job: int, image: Image.Image, offset: int, new_core: ImagingCore | None, out: int | None
+) -> bool:
+    """Runs a job that writes to a new image's pixels (`new_core`), or to memory at an address (`out`); True if done."""
     if type(image) is not pillow.plain:
         image.load()
     if not pillow.checks_rows and (image.readonly or pillow.core.get_alignment() != 1):
@@ -66,8 +68,8 @@ def _run(pillow: Pillow, job: int, image: Image.Image, offset: int, made: Imagin
     sink = to = None
     try:
         source = image.im.__arrow_c_array__()
-        if made is not None:
-            sink = made.__arrow_c_array__()  # the capsule has to live as long as its memory is used
+        if new_core is not None:
+            sink = new_core.__arrow_c_array__()  # the capsule has to live as long as its memory is used
             to = id(sink) + CAPSULE_POINTER_AT
     except ValueError:  # an image with several blocks of memory
         return False

@@ -332,8 +332,8 @@ class BatchSink:
 
     def write(self, job: Job, number: int, arithmetic: SinkArithmetic) -> None:
         """Sets a job's sink to the image at position `number`; `arithmetic` holds the arguments of `sink`."""
-        known, sink = self._last
-        if arithmetic is not known:  # the same object for most images of a batch
+        last, sink = self._last
+        if arithmetic is not last:  # the same object for most images of a batch
             sink = self.sink(*arithmetic)
             self._last = arithmetic, sink
         job.write_to(self.first + number * self.step, sink)

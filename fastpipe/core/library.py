@@ -75,15 +75,15 @@ def load(word: str, library: Path = LIBRARY) -> Loaded:
     try:
         functions = ctypes.CDLL(str(library))
         functions.fpc_abi.restype = ctypes.c_int
-        found = functions.fpc_abi()
-        if found == ABI:
+        abi = functions.fpc_abi()
+        if abi == ABI:
             _declare(functions)
             quick = ctypes.PyDLL(str(library))
             _declare(quick)
     except (OSError, AttributeError) as error:  # AttributeError for a function that a library of another build lacks
         return Loaded(None, reason=f"the core doesn't load ({error}): {_INSTALL}")
-    if found != ABI:
-        return Loaded(None, reason=f"the core is of another version of fastpipe (ABI {found}, not {ABI}): {_INSTALL}")
+    if abi != ABI:
+        return Loaded(None, reason=f"the core is of another version of fastpipe (ABI {abi}, not {ABI}): {_INSTALL}")
     context = functions.fpc_context_new(chosen)
     if not context:
         return Loaded(

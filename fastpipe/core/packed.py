@@ -143,10 +143,10 @@ def pack(
     if not discard_original_bytes:
         time = _UNKNOWN_TIME if modified_ns is None else modified_ns
         about = _ABOUT.pack(hashlib.sha256(jpeg).digest(), time) + (ending.encode() if _is_ending(ending) else b"")
-    status, made = _convert(native().fpc_pack, jpeg, max_bytes, about, len(about or b""))
+    status, packed = _convert(native().fpc_pack, jpeg, max_bytes, about, len(about or b""))
     if status != Status.OK:
         raise NotPackableError(_REASONS.get(Status(status), status_text(status)))
-    return made
+    return packed
 
 
 def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
@@ -164,13 +164,13 @@ def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
         ReaderUnavailableError: the core isn't available.
         MemoryError: out of memory.
     """
-    status, made = _convert(native().fpc_unpack, packed, max_bytes)
+    status, restored = _convert(native().fpc_unpack, packed, max_bytes)
     reason = "" if status == Status.OK else status_text(status)
     if not reason and (original := original_of(packed)) is not None:
-        reason = _why_another(made, packed, original, max_bytes)
+        reason = _why_another(restored, packed, original, max_bytes)
     if reason:
         raise DecodeError("<bytes>", PACKED_FORMAT if is_packed(packed) else None, "core", reason)
-    return made
+    return restored
 
 
 def original_of(packed: bytes) -> Original | None:

@@ -68,13 +68,13 @@ def installed() -> Pillow | None:
     from PIL import _imaging as imaging
 
     checks_rows = int(__version__.partition(".")[0]) >= 13
-    found = Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
+    pillow = Pillow(Image.Image, Image.Image()._new, imaging, checks_rows, library.quick().fpc_arrow_pixels)
     for mode, pixel in (("RGB", b"\x01\x02\x03\xff"), ("L", b"\x04")):
         image = Image.new(mode, (3, 2), tuple(pixel[:3]) if len(pixel) == 4 else pixel[0])
-        memory = _memory_in(image.im, found)
+        memory = _memory_in(image.im, pillow)
         if memory is None or ctypes.string_at(memory.address, 6 * len(pixel)) != pixel * 6:
             return None
-    return found
+    return pillow
 
 
 def _memory_in(pixels: ImagingCore, pillow: Pillow) -> PillowMemory | None:

@@ -52,16 +52,16 @@ def thread_resources(threads: int) -> ThreadResources | None:
 
     None if the core isn't available.
     """
-    found: ThreadResources | None = getattr(_local, "resources", None)
-    if found is None or threads != found.threads:
+    resources: ThreadResources | None = getattr(_local, "resources", None)
+    if resources is None or threads != resources.threads:
         end_threads()
-        found = _local.resources = ThreadResources(threads) if available() else None
-    return found
+        resources = _local.resources = ThreadResources(threads) if available() else None
+    return resources
 
 
 def end_threads() -> None:
     """Ends the calling thread's pool; its next batch starts a new one."""
-    found: ThreadResources | None = getattr(_local, "resources", None)
-    if found is not None:
-        found.pool.close()
+    resources: ThreadResources | None = getattr(_local, "resources", None)
+    if resources is not None:
+        resources.pool.close()
         _local.resources = None

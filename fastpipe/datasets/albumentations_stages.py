@@ -54,15 +54,15 @@ class AlbumentationsStages(ImageStages):
         data, names = named_arguments(parts, image.size, transform)
         run: Any = named_call_of(transform)
         try:
-            made = run(transform, {"image": image, **data})
+            augmented = run(transform, {"image": image, **data})
         except (DatasetError, DecodeError, OSError) as error:
             source = source_of(task.image)
             if source is not None and source.error is error:
                 raise
             self.policy.failed(task, error)  # the error of a mask's file
             return
-        task.image = made.pop("image")
-        task.target = task.image, *put_back(parts, names, made)
+        task.image = augmented.pop("image")
+        task.target = task.image, *put_back(parts, names, augmented)
 
     def sample_of(self, task: SampleTask) -> Sample:
         sample: Sample = task.target
@@ -92,18 +92,18 @@ def named_arguments(
     return data, names
 
 
-def put_back(parts: Sequence[object], names: Names, made: dict[str, object]) -> list[object]:
+def put_back(parts: Sequence[object], names: Names, augmented: dict[str, object]) -> list[object]:
     """Puts the transform's results back into the parts; others, as ``applied_transforms``, go into the first dict."""
-    made = dict(made)
+    augmented = dict(augmented)
     result: list[object] = []
     for number, part in enumerate(parts):
         if isinstance(part, dict):
-            result.append({key: made.pop(names[number, key]) for key in part if names[number, key] in made})
+            result.append({key: augmented.pop(names[number, key]) for key in part if names[number, key] in augmented})
         else:
-            result.append(made.pop(names[number, None]) if (number, None) in names else part)
+            result.append(augmented.pop(names[number, None]) if (number, None) in names else part)
     first = next((part for part in result if isinstance(part, dict)), None)
     if first is not None:
-        first.update(made)
+        first.update(augmented)
     return result
 
 

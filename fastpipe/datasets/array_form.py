@@ -172,5 +172,5 @@ def load_array(
         top, left, height, width = crop
         array = array[..., top : top + height, left : left + width]
     native = np.array(array, dtype=form.stored.newbyteorder("="), order="C", copy=True)
-    made = torch.from_numpy(native)
-    return made.view(form.dtype) if form.dtype in _AS_INTEGERS else made
+    tensor = torch.from_numpy(native)
+    return tensor.view(form.dtype) if form.dtype in _AS_INTEGERS else tensor

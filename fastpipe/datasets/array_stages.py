@@ -169,11 +169,11 @@ class ArrayStages(ImageStages):
     def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         content = task.encoded.content
         form = self._form_of(task, content) if out is None else task.encoded.form  # arrays of a list may differ in form
-        made = load_array(task.path, form, _box(task), content)
+        tensor = load_array(task.path, form, _box(task), content)
         if out is None:
-            task.image = made
+            task.image = tensor
         else:
-            out.copy_(made)
+            out.copy_(tensor)
 
 
 def _box(task: SampleTask) -> Box | None:

@@ -58,10 +58,10 @@ class Arrays(ImageDataset):
     @property
     def pipeline(self) -> Pipeline:
         rest = () if self.transform is None else (self.transform,)
-        known = self._fastpipe.pipeline
-        if known is None or known.unplanned != rest:
-            self._fastpipe.pipeline = known = Pipeline(() if self.__crop is None else (self.__crop,), rest)
-        return known
+        pipeline = self._fastpipe.pipeline
+        if pipeline is None or pipeline.unplanned != rest:
+            self._fastpipe.pipeline = pipeline = Pipeline(() if self.__crop is None else (self.__crop,), rest)
+        return pipeline
 
     @property
     def form(self) -> Form:
@@ -69,8 +69,8 @@ class Arrays(ImageDataset):
         if self.__form is None:
             for index in range(len(self)):
                 try:
-                    self.__form = found = form_of(self.sample(index)[0])
-                    return found
+                    self.__form = form = form_of(self.sample(index)[0])
+                    return form
                 except OSError:
                     if self.on_error == "raise" or index + 1 == len(self):
                         raise

@@ -158,10 +158,10 @@ def same_target(
 
     def matches(positions: Array) -> Iterator[int]:
         if labels is not None:
-            found = positions[labels[positions] == target].tolist()
+            same = positions[labels[positions] == target].tolist()
         else:
-            found = (position for position in positions.tolist() if _same(target_of(position), target))
-        for position in found:
+            same = (position for position in positions.tolist() if _same(target_of(position), target))
+        for position in same:
             if position not in seen:
                 seen.add(position)
                 yield position

@@ -244,18 +244,18 @@ class ImageDataset(Dataset[Sample]):
     def executor(self) -> BatchExecutor:
         """Makes the samples; replaced by a new one if the dataset's attributes or its transform have changed."""
         state, pipeline = self._fastpipe, self.pipeline
-        known = state.executor
-        if known is None or known.stages.options.pipeline is not pipeline:
+        executor = state.executor
+        if executor is None or executor.stages.options.pipeline is not pipeline:
             # A weak proxy, as the dataset holds its executor: a reference cycle would keep shared memory, threads and
             # batches until the garbage collector runs.
             dataset = weakref.proxy(self)
-            known = state.executor = BatchExecutor(
+            executor = state.executor = BatchExecutor(
                 lambda indices, epoch: dataset._fastpipe_tasks(indices, epoch),
                 self._fastpipe_stages(),
                 self.threads,
                 state.times,
             )
-        return known
+        return executor
 
     def _fastpipe_policy(self) -> BadFilePolicy:
         return BadFilePolicy(self)
@@ -305,11 +305,11 @@ class ImageDataset(Dataset[Sample]):
 
     def one(self, index: int, epoch: int | None) -> Sample:
         """``dataset[index]`` in an epoch; the epoch is None for a dataset without a seed."""
-        made = self.executor.run([operator.index(index)], epoch)
-        if not made:  # on_error leaves it out
+        samples = self.executor.run([operator.index(index)], epoch)
+        if not samples:  # on_error leaves it out
             return None  # type: ignore[return-value]  # the type of the usual result serves callers better
-        note_lazy_images(self, made[0])
-        return made[0]
+        note_lazy_images(self, samples[0])
+        return samples[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.

@@ -80,12 +80,12 @@ class Annotations:
         """An image's boxes ``(n, 4)``: int64 if the file has only integers, else float32, as torch makes of lists."""
         part = slice(*self.range(number))
         whole = bool(self.arrays["boxes_whole"][part].all())
-        made: Array = self.arrays["boxes"][part].astype(np.int64 if whole else np.float32)
-        return made
+        boxes: Array = self.arrays["boxes"][part].astype(np.int64 if whole else np.float32)
+        return boxes
 
     def labels(self, number: int) -> Array:
-        made: Array = self.arrays["labels"][slice(*self.range(number))].copy()
-        return made
+        labels: Array = self.arrays["labels"][slice(*self.range(number))].copy()
+        return labels
 
     def _bytes(self, name: str, offsets: str, place: int) -> bytes:
         ends = self.arrays[offsets]
@@ -117,8 +117,8 @@ class LoadedAnnotations:
         return str(self._coco.loadImgs(self.id(number))[0]["file_name"])
 
     def records(self, number: int) -> list[Record]:
-        found: list[Record] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
-        return found
+        annotations: list[Record] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
+        return annotations
 
     def boxes(self, number: int) -> Array:
         boxes = [record["bbox"] for record in self.records(number)]

@@ -49,10 +49,10 @@ def _decoded(part: object, size: tuple[int, int]) -> NDArray[np.uint8]:
         runs = _pycocotools().frPyObjects(part, *size)
     counts = runs["counts"]
     text = counts.encode() if isinstance(counts, str) else counts
-    made: NDArray[np.uint8] = np.empty(size, np.uint8, order="F")
-    if not (core.available() and draw_runs(text, made.ctypes.data, made.size)):
-        made = _pycocotools().decode(runs)
-    return made
+    mask: NDArray[np.uint8] = np.empty(size, np.uint8, order="F")
+    if not (core.available() and draw_runs(text, mask.ctypes.data, mask.size)):
+        mask = _pycocotools().decode(runs)
+    return mask
 
 
 def _pycocotools() -> Any:

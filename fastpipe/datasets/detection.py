@@ -59,8 +59,8 @@ class Wrappable(JointDataset):
             keys = frozenset({"mask"})
         else:
             available, default = self._fastpipe_keys
-            known = {None: default, "all": available}
-            keys = known[target_keys] if target_keys in (None, "all") else frozenset(target_keys)
+            special = {None: default, "all": available}
+            keys = special[target_keys] if target_keys in (None, "all") else frozenset(target_keys)
             if keys - available:
                 raise ValueError(f"Target keys {sorted(keys - available)} are not available")
         other = copy.copy(self)
@@ -205,16 +205,16 @@ class CocoDetection(Wrappable):
     def named_targets_of(self, target: int, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         annotations = self.annotations
         fields, records = label_fields(transform), annotations.records(target)
-        made: dict[str, object] = {"image_id": annotations.id(target)}
-        made["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
+        targets: dict[str, object] = {"image_id": annotations.id(target)}
+        targets["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
         if "masks" in (self.target_keys or ()) and records:
             load = partial(load_masks, [record["segmentation"] for record in records], size)
-            made["masks"] = Pixels((len(records), *size), lambda box: load(box, None).numpy(), True, True)
+            targets["masks"] = Pixels((len(records), *size), lambda box: load(box, None).numpy(), True, True)
         ids = [record["category_id"] for record in records]
         for field in fields:
             named = all(field in record for record in records) and records
-            made[field] = [record[field] for record in records] if named else list(ids)
-        return (made,)
+            targets[field] = [record[field] for record in records] if named else list(ids)
+        return (targets,)
 
 
 class _Voc(Wrappable):
@@ -235,11 +235,11 @@ class _Voc(Wrappable):
     ) -> None:
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local_path(root)
-        years = [str(known) for known in range(2007, 2013)]
+        years = [str(number) for number in range(2007, 2013)]
         sets = ["train", "trainval", "val", *(["test"] if year == "2007" else [])]
-        for value, name, known in ((year, "year", years), (image_set, "image_set", sets)):
-            if value not in known:
-                raise ValueError(f"Unknown value '{value}' for argument {name}. Valid values are {known}.")
+        for value, name, allowed in ((year, "year", years), (image_set, "image_set", sets)):
+            if value not in allowed:
+                raise ValueError(f"Unknown value '{value}' for argument {name}. Valid values are {allowed}.")
         self.year, self.image_set = year, image_set
         if download:  # by torchvision's class
             theirs = getattr(importlib.import_module("torchvision.datasets"), type(self).__name__)
@@ -308,13 +308,13 @@ class VOCDetection(_Voc):
         if keys is None:
             return (tree,)
         objects = tree["annotation"]["object"]
-        made: dict[str, object] = tree if "annotation" in keys else {}
+        targets: dict[str, object] = tree if "annotation" in keys else {}
         if "boxes" in keys:
             boxes = _corners([one for one in objects if "bndbox" in one])
-            made["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
+            targets["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
         if "labels" in keys:
-            made["labels"] = torch.tensor([_LABELS[one["name"]] for one in objects if "name" in one])
-        return (made,)
+            targets["labels"] = torch.tensor([_LABELS[one["name"]] for one in objects if "name" in one])
+        return (targets,)
 
     def _fastpipe_tree(self, path: str) -> Record:
         """Parses an annotation file."""
@@ -325,16 +325,16 @@ class VOCDetection(_Voc):
 
     def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
-        made: dict[str, object] = {"bboxes": Boxes(_corners(objects), "XYXY")}
+        targets: dict[str, object] = {"bboxes": Boxes(_corners(objects), "XYXY")}
         for field in label_fields(transform):
             named = objects and all(field in one for one in objects)
-            made[field] = [one[field] if named else _LABELS[one["name"]] for one in objects]
-        return (made,)
+            targets[field] = [one[field] if named else _LABELS[one["name"]] for one in objects]
+        return (targets,)
 
     @staticmethod
     def parse_voc_xml(node: ElementTree.Element) -> Record:
         """An XML element as nested dicts, as torchvision has it."""
-        found: dict[str, object] = {}
+        tree: dict[str, object] = {}
         children = list(node)
         if children:
             inner = defaultdict(list)
@@ -343,12 +343,12 @@ class VOCDetection(_Voc):
                     inner[name].append(value)
             if node.tag == "annotation":
                 inner["object"] = [inner["object"]]
-            found = {node.tag: {name: value[0] if len(value) == 1 else value for name, value in inner.items()}}
+            tree = {node.tag: {name: value[0] if len(value) == 1 else value for name, value in inner.items()}}
         if node.text:
             text = node.text.strip()
             if not children:
-                found[node.tag] = text
-        return found
+                tree[node.tag] = text
+        return tree
 
 
 class VOCSegmentation(_Voc):

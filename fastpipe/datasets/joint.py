@@ -167,12 +167,12 @@ class SampleDataset(JointDataset):
         self.length = whole_number("length", length, "the number of samples", error=DatasetError)
 
     def sample(self, index: int) -> tuple[str, Target]:
-        made = self.function(self._fastpipe_number(index))
-        if not isinstance(made, tuple) or not made or not isinstance(made[0], (str, bytes, os.PathLike)):
+        given = self.function(self._fastpipe_number(index))
+        if not isinstance(given, tuple) or not given or not isinstance(given[0], (str, bytes, os.PathLike)):
             raise DatasetError(
-                f"the function returned {type(made).__name__} for sample {index}: return a tuple, image path first."
+                f"the function returned {type(given).__name__} for sample {index}: return a tuple, image path first."
             )
-        return os.fsdecode(made[0]), made[1:]
+        return os.fsdecode(given[0]), given[1:]
 
     def targets_of(self, target: Target, size: tuple[int, int]) -> tuple[object, ...]:
         return tuple(placed(part, size) for part in target)

@@ -120,8 +120,9 @@ class MaskFile:
 
     def check_size(self, size: tuple[int, int]) -> None:
         """Raises DatasetError if the mask isn't as large as its image, whose ``(height, width)`` is given."""
-        found = self.size()
-        if found != size:
+        own_size = self.size()
+        if own_size != size:
             raise DatasetError(
-                f"{os.fspath(self.path)} is a mask of {found[0]}×{found[1]}, and its image has {size[0]}×{size[1]}."
+                f"{os.fspath(self.path)} is a mask of {own_size[0]}×{own_size[1]}, and its image has "
+                f"{size[0]}×{size[1]}."
             )

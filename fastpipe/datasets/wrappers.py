@@ -62,8 +62,8 @@ def is_transparent(dataset: object) -> bool:
     """True if a wrapper gives the samples of its datasets unchanged; a class derived from torch's may make others."""
     kind = type(dataset)
     return is_wrapper(dataset) and any(
-        all(getattr(kind, name, None) is getattr(known, name, None) for name in ("__getitem__", "__getitems__"))
-        for known in (Subset, ConcatDataset, EpochSubset)
+        all(getattr(kind, name, None) is getattr(wrapper, name, None) for name in ("__getitem__", "__getitems__"))
+        for wrapper in (Subset, ConcatDataset, EpochSubset)
     )
 
 
@@ -125,12 +125,12 @@ _NESTED = 3
 
 def image_datasets(dataset: object) -> Iterator[ImageDataset]:
     """Yields this dataset, or the image datasets inside a wrapper such as torch's `Subset`, each once."""
-    found: dict[int, object] = {}  # all visited objects: wrappers may share a dataset, or refer back in a circle
+    visited: dict[int, object] = {}  # all visited objects: wrappers may share a dataset, or refer back in a circle
     todo = [dataset]
     while todo:
         one = todo.pop()
-        if id(one) not in found:
-            found[id(one)] = one
+        if id(one) not in visited:
+            visited[id(one)] = one
             if _is_ours(one):
                 yield one
             else:
@@ -143,8 +143,8 @@ def _is_ours(dataset: object) -> TypeGuard[ImageDataset]:
 
 def _held(wrapper: object) -> list[object]:
     """The datasets that a wrapper holds, each once: in its attributes, and in lists and dicts there."""
-    found = (part for value in _attributes(wrapper) for part in _datasets_in(value, _NESTED))
-    return list({id(part): part for part in found}.values())
+    datasets = (part for value in _attributes(wrapper) for part in _datasets_in(value, _NESTED))
+    return list({id(part): part for part in datasets}.values())
 
 
 def _attributes(wrapper: object) -> Iterator[object]:
@@ -197,7 +197,7 @@ def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, f
     References that lead back in a circle get no share.
     """
     parts: dict[int, list[tuple[object, float]]] = {}
-    found: list[ImageDataset] = []
+    datasets: list[ImageDataset] = []
     places: dict[int, int] = {}  # depth-first post-order: a wrapper comes after the datasets that it holds
     todo = [(dataset, False)]
     while todo:
@@ -208,14 +208,14 @@ def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, f
         elif key not in parts:
             parts[key] = _parts(one)
             if _is_ours(one):
-                found.append(one)
+                datasets.append(one)
             todo += [(one, True), *((part, False) for part, _ in reversed(parts[key]))]
     shares = dict.fromkeys(places, 0.0) | {id(dataset): samples}
     for key in reversed(places):
         for part, share in parts[key]:
             if places[id(part)] < places[key]:
                 shares[id(part)] += shares[key] * share
-    return [(one, shares[id(one)]) for one in found]
+    return [(one, shares[id(one)]) for one in datasets]
 
 
 def _parts(dataset: Any) -> list[tuple[object, float]]:

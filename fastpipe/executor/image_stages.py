@@ -334,12 +334,12 @@ class ImageStages:
         """True if the core is the chosen reader of a file."""
         header: Header = task.encoded.header
         kind = header.format, header.plain, header.bit_depth, header.progressive, header.animated
-        found = self._for_core.get(kind)
-        if found is None:
+        is_for_core = self._for_core.get(kind)
+        if is_for_core is None:
             decode = self.options.decode
             chosen = readers.choose(header, decode.reader, decode.config)
-            found = self._for_core[kind] = chosen.name == "core"
-        return found
+            is_for_core = self._for_core[kind] = chosen.name == "core"
+        return is_for_core
 
     def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         """Makes the rest of a task after the core has run."""
@@ -350,9 +350,9 @@ class ImageStages:
         elif task.image is None and out is None and self._is_lazy(task):
             task.image = self._lazy_image(task)
         elif task.image is None:
-            made = execute(program, task.encoded, out, in_rows=bool(self.pipeline.unplanned), as_pil=out is None)
+            result = execute(program, task.encoded, out, in_rows=bool(self.pipeline.unplanned), as_pil=out is None)
             if out is None:
-                task.image = made
+                task.image = result
         else:
             task.image = finish_tensor(program, task.image, out)
 

@@ -125,6 +125,8 @@ class PixelStages(ImageStages):
             task.image = finish_tensor(program, task.image, out)
             return
         image = self._array.image(task.source_index)
-        made = run_on_image(program, image, out, in_rows=bool(self.pipeline.unplanned)) if program.all_steps else image
+        result = (
+            run_on_image(program, image, out, in_rows=bool(self.pipeline.unplanned)) if program.all_steps else image
+        )
         if out is None:
-            task.image = made
+            task.image = result

@@ -124,13 +124,13 @@ def _examples(dataset: Any, shape: ImageShape | None) -> tuple[list[Header], str
         except (NotImplementedError, TypeError):  # torchvision's base class
             length = 0
         places = dict.fromkeys(number * length // _FILES for number in range(_FILES))
-        found = [one for place in places if place < length and (one := _example(dataset, place)) is not None]
-        if found:
-            return [header for header, _ in found], found[0][1]
+        examples = [one for place in places if place < length and (one := _example(dataset, place)) is not None]
+        if examples:
+            return [header for header, _ in examples], examples[0][1]
     in_memory = None if dataset is None else shape_in_memory(dataset)
     height, width, *_ = shape or in_memory or _SHAPE
-    made = [_made_header(format, height, width) for format in ("JPEG", "PNG", "WEBP")]
-    return made, f"{_MADE} {height}×{width}"
+    headers = [_made_header(format, height, width) for format in ("JPEG", "PNG", "WEBP")]
+    return headers, f"{_MADE} {height}×{width}"
 
 
 def _example(dataset: object, index: int) -> tuple[Header, str] | None:
@@ -156,11 +156,11 @@ def _made_header(format: str, height: int, width: int) -> Header:
 
 def _decoders(subject: object, headers: Sequence[Header], program: Program) -> tuple[tuple[str, str], ...]:
     """The readers of each format, and what they decode; with counts if files of a format differ."""
-    found: dict[str, Counter[str]] = {}
+    by_format: dict[str, Counter[str]] = {}
     for header in headers:
         unusual = "" if header.plain else f" ({header.color_space}, {header.bit_depth} bits)"
-        found.setdefault(header.format + unusual, Counter())[_decoder(subject, header, program)] += 1
-    return tuple((format, _counted(how)) for format, how in found.items())
+        by_format.setdefault(header.format + unusual, Counter())[_decoder(subject, header, program)] += 1
+    return tuple((format, _counted(how)) for format, how in by_format.items())
 
 
 def _counted(how: Counter[str]) -> str:
@@ -187,9 +187,9 @@ def _explained(steps: Sequence[Step], place: str = "") -> Iterator[ExplainedStep
             for number, inner in enumerate(step.views, 1):
                 yield from _explained(inner, f"view {number}: ")
         else:
-            found = contracts_of(step)
-            promise = "; ".join(contract.text for contract in found)
-            yield ExplainedStep(f"{place}{step}", found[0].name, promise)
+            contracts = contracts_of(step)
+            promise = "; ".join(contract.text for contract in contracts)
+            yield ExplainedStep(f"{place}{step}", contracts[0].name, promise)
 
 
 def _about_batches(program: Program, pipeline: Pipeline, is_foreign: bool, is_joint: bool) -> str:

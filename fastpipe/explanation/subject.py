@@ -45,8 +45,8 @@ def subject_of(given: object) -> Subject:
     within = _within(given)
     if within:
         (_, first), *others = within
-        found = subject_of(first)
-        return replace(found, around=(name, *found.around), others=(*found.others, *others))
+        inner = subject_of(first)
+        return replace(inner, around=(name, *inner.around), others=(*inner.others, *others))
     if _is_dataset(given):
         return _of_dataset(given)
     if isinstance(given, (list, tuple)) and given and all(map(callable, given)):  # timm's separate=True gives three

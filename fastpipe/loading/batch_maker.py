@@ -199,10 +199,10 @@ class BatchMaker:
         self.at = task
         if pending is None:
             asked = batch_of if self._batches else sample_of
-            made = asked(self._dataset, task.indices, task.options)
+            samples = asked(self._dataset, task.indices, task.options)
         else:
-            made = pending.result()
-        batch = self._collate(made)
+            samples = pending.result()
+        batch = self._collate(samples)
         # Pinned memory isn't copied again. torch takes a device argument only up to version 2.7.
         return pin_memory.pin_memory(batch) if self._pin else batch  # type: ignore[no-untyped-call]
 

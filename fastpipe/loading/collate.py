@@ -149,9 +149,9 @@ def map_tensors(function: Callable[[Any], object], batch: object) -> Any:
 
 def batch_tensors(batch: object) -> list[torch.Tensor]:
     """The tensors of a batch, including those of deferred images."""
-    found: list[torch.Tensor] = []
-    map_tensors(lambda part: found.append(part.images if isinstance(part, DeferredImages) else part), batch)
-    return found
+    tensors: list[torch.Tensor] = []
+    map_tensors(lambda part: tensors.append(part.images if isinstance(part, DeferredImages) else part), batch)
+    return tensors
 
 
 def tensor_bytes(batch: object) -> int:

@@ -98,5 +98,5 @@ def _named(dataset: object, index: int) -> tuple[str, object]:
 def _digest(dataset: object, index: int) -> str:
     name, target = _named(dataset, index)
     short = "/".join(PurePath(name).parts[-3:]) if isinstance(name, str) else repr(name)
-    known = target if isinstance(target, (int, str, float, np.generic)) else ""
-    return hashlib.blake2b(f"{short}\0{known}".encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()
+    comparable = target if isinstance(target, (int, str, float, np.generic)) else ""
+    return hashlib.blake2b(f"{short}\0{comparable}".encode("utf-8", "surrogateescape"), digest_size=4).hexdigest()

@@ -37,11 +37,11 @@ def export_to_prometheus(loader: DataLoader, registry: Any = None, name: str = "
         raise ConfigError(
             f"export_to_prometheus needs prometheus-client ({error}): pip install prometheus-client"
         ) from error
-    known = weakref.ref(loader)
+    weak_loader = weakref.ref(loader)
 
     class Collector:
         def collect(self) -> Iterator[object]:
-            alive = known()
+            alive = weak_loader()
             if alive is None:
                 return
             statistics = alive.stats()

@@ -268,8 +268,8 @@ def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
 
 def _settings_of(loader: LoaderBase) -> list[object]:
     """The objects that batches depend on besides indices and epochs; if one is replaced, queued batches are dropped."""
-    found: list[object] = [loader.collate_fn, loader._batch_spec, loader.dataset]
+    settings: list[object] = [loader.collate_fn, loader._batch_spec, loader.dataset]
     for part in image_datasets(loader.dataset):
-        found.append(part.pipeline)
-        found += (value for name, value in vars(part).items() if name not in ("_fastpipe", "on_begin"))
-    return found
+        settings.append(part.pipeline)
+        settings += (value for name, value in vars(part).items() if name not in ("_fastpipe", "on_begin"))
+    return settings

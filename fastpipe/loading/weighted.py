@@ -96,8 +96,8 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
         sums, seed, epoch, last = self._table, self.seed, self.epoch, self._last
 
         def at(places: _Positions) -> _Positions:
-            found = np.searchsorted(sums, _uniform(places, seed, epoch) * sums[-1], side="right")
-            within: _Positions = np.minimum(found, last)  # a product may round up to the total
+            drawn = np.searchsorted(sums, _uniform(places, seed, epoch) * sums[-1], side="right")
+            within: _Positions = np.minimum(drawn, last)  # a product may round up to the total
             return within
 
         return at

@@ -201,12 +201,12 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             self._warned = True
             warn_of_wait(now - self._waiting_since, self._describe_wait())
         # Wait in short steps: a SIGCHLD that arrives while some __del__ runs raises nothing, and is found by polling.
-        found = self._poll(min(timeout, _POLL_S))
-        while not found[0] and (left := now + timeout - time.monotonic()) > 0:
-            found = self._poll(min(left, _POLL_S))
-        if found[0]:
+        received = self._poll(min(timeout, _POLL_S))
+        while not received[0] and (left := now + timeout - time.monotonic()) > 0:
+            received = self._poll(min(left, _POLL_S))
+        if received[0]:
             self._waiting_since = None
-        return found
+        return received
 
     def _poll(self, seconds: float) -> Received:
         try:

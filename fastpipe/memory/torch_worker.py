@@ -57,5 +57,5 @@ def send_directly(results: object) -> None:
 
 
 def _collated(batch: list[torch.Tensor], *, collate_fn_map: Any = None) -> torch.Tensor:
-    made = stacked(batch)
-    return collate.collate_tensor_fn(batch, collate_fn_map=collate_fn_map) if made is None else made
+    stack = stacked(batch)
+    return collate.collate_tensor_fn(batch, collate_fn_map=collate_fn_map) if stack is None else stack

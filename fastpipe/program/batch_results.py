@@ -54,5 +54,5 @@ def results_in(results: BatchResults | None) -> Iterator[None]:
 def new_result(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     """An uninitialised tensor for an image that is handed out, in its batch's memory if there is one."""
     results = batch_results()
-    made = None if results is None else results.take(shape, dtype)
-    return fresh(shape, dtype) if made is None else made
+    taken = None if results is None else results.take(shape, dtype)
+    return fresh(shape, dtype) if taken is None else taken

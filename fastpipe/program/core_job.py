@@ -146,9 +146,9 @@ def fill_from_file(job: core.Job, program: Program, encoded: Encoded) -> tuple[I
 def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
     """Makes a job's operations the first steps of a program, as many as the core has; returns what `add_steps` does."""
     steps, memo, channels = program.steps, program.memo, program.result[2]
-    known = None if memo is None else memo.packed.get(channels)
-    if known is not None:
-        job.use(known[0])
+    encoded = None if memo is None else memo.packed.get(channels)
+    if encoded is not None:
+        job.use(encoded[0])
         return program.result, len(steps)
     job.clear()
     box, shape = program.region, program.shape
@@ -185,11 +185,11 @@ def add_steps(job: core.Job, steps: tuple[Step, ...], shape: ImageShape) -> tupl
     for number, step in enumerate(steps):
         memo: Memo | None = getattr(step, "interned", None)
         if memo is not None:
-            found = memo.packed.get(shape) or memo.packed.get(shape[2])
-            if found is not None:
-                if not job.add(found[0]):
+            packed = memo.packed.get(shape) or memo.packed.get(shape[2])
+            if packed is not None:
+                if not job.add(packed[0]):
                     return shape, number
-                shape = found[1]
+                shape = packed[1]
                 continue
         begin = None if memo is None else job.mark()
         if job.room < _MOST_AT_ONCE or not isinstance(step, Operation) or not step.to_core(job, shape):

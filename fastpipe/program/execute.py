@@ -60,8 +60,8 @@ def _decoded(program: Program, out: torch.Tensor | None, in_rows: bool, *, encod
         if done is not None:
             return done
     image: object = encoded.decode(program.region, refused=by_core)
-    made: object = on_pixels(image, program.steps, program.conversion, out, None, in_rows)
-    return to_pil(made) if as_pil else made
+    result: object = on_pixels(image, program.steps, program.conversion, out, None, in_rows)
+    return to_pil(result) if as_pil else result
 
 
 _KEEP_BYTES = 64 << 20

@@ -81,20 +81,20 @@ class _Chain:
 
     def program(self, steps: tuple[Step, ...], shape: ImageShape, orientation: int) -> Program:
         """The program of a chain of this kind: see `lower`."""
-        made = _programs.get((self, shape)) if self._comes_again else None
-        if made is not None:
-            return made
+        program = _programs.get((self, shape)) if self._comes_again else None
+        if program is not None:
+            return program
         template = self._template
-        made = None if template is None else template.program(steps, shape)
-        if made is None:
-            made, template = _lowered(steps, shape, orientation)
+        program = None if template is None else template.program(steps, shape)
+        if program is None:
+            program, template = _lowered(steps, shape, orientation)
             self._template = self._template or template
         if self._comes_again:
-            for step in made.steps:
+            for step in program.steps:
                 if isinstance(step, Operation) and memo_of(step) is None:
                     interned(step)
-            made = _programs.keep((self, shape), made._replace(memo=Memo()))
-        return made
+            program = _programs.keep((self, shape), program._replace(memo=Memo()))
+        return program
 
 
 class _Template(NamedTuple):
@@ -103,7 +103,7 @@ class _Template(NamedTuple):
     Attributes:
         moved: the order in which steps run, as in `_Order`.
         layout: the layout of torchvision's tensor after the first step; None if it doesn't depend on that step.
-        made: the program that is copied.
+        original: the program that is copied.
         front: number of first steps that only choose the decoded region: 0 or 1.
         steps: the program's steps, which come after those; None if some are drawn for each image, and the program's
             steps are the chain's from `front` to `end`.
@@ -114,7 +114,7 @@ class _Template(NamedTuple):
 
     moved: tuple[int, ...]
     layout: Layout | None
-    made: Program
+    original: Program
     front: int
     steps: tuple[Step, ...] | None
     end: int
@@ -122,7 +122,7 @@ class _Template(NamedTuple):
 
     def program(self, steps: tuple[Step, ...], shape: ImageShape) -> Program | None:
         """The program of a chain of the same kind; None if it has to be lowered in full."""
-        moved, layout, made, front, local, end, resizes = self
+        moved, layout, original, front, local, end, resizes = self
         if moved:
             steps = tuple([steps[number] for number in moved])
         region, inner = None, shape
@@ -131,19 +131,21 @@ class _Template(NamedTuple):
             if layout is not None and layout_after(step, shape, "rows") != layout:
                 return None
             inner = step.output_shape(shape)
-            found = step.required_region(_all_of(inner), shape)
-            if found is None or found[1]:
+            required = step.required_region(_all_of(inner), shape)
+            if required is None or required[1]:
                 return None
             if inner != shape:
-                region = found[0]
-        result = made[5]
+                region = required[0]
+        result = original[5]
         if not resizes:
             result = inner
         elif inner[0] == result[0] and inner[1] == result[1]:
             return None
         if local is None:
             local = steps[front:end]
-        program: Program = new_namedtuple(Program, (shape, region, local, made[3], made[4], result, *made[6:]))
+        program: Program = new_namedtuple(
+            Program, (shape, region, local, original[3], original[4], result, *original[6:])
+        )
         return program
 
 
@@ -182,16 +184,16 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
         local += on_pixels[cut:]
     region = None if box == (0, 0, stored[0], stored[1]) else box
     keeps_info = None if on_tensor else _keeps_info(on_pixels, shapes)
-    made: Program = new_namedtuple(
+    program: Program = new_namedtuple(
         Program, (stored, region, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None)
     )
     if not is_plain or turned or not on_tensor or order.cut > 1:
-        return made, None
-    return made, _template(made, order, stored, on_pixels, on_tensor)
+        return program, None
+    return program, _template(program, order, stored, on_pixels, on_tensor)
 
 
 def _template(
-    made: Program, order: _Order, stored: ImageShape, on_pixels: tuple[Step, ...], on_tensor: tuple[Step, ...]
+    program: Program, order: _Order, stored: ImageShape, on_pixels: tuple[Step, ...], on_tensor: tuple[Step, ...]
 ) -> _Template | None:
     front = order.cut
     local = on_pixels[front:]
@@ -199,18 +201,18 @@ def _template(
     first = local[0] if reshaping == [front] else None
     resizes = isinstance(first, Resize) and first.fixed is not None and memo_of(first) is not None
     is_known = not front or isinstance(on_pixels[0], Operation)
-    if not is_known or made.steps != local or not _are_interned(on_tensor) or (reshaping and not resizes):
+    if not is_known or program.steps != local or not _are_interned(on_tensor) or (reshaping and not resizes):
         return None
-    if made.result[2] != made.shape[2]:
+    if program.result[2] != program.shape[2]:
         return None
     layout: Layout | None = None
     gray_or_rows = order.in_rows or (order.gray_in_rows and stored.channels == 1)
     if front and isinstance(on_pixels[0], Operation) and gray_or_rows and order.ahead == order.pixels:
         layout = layout_after(on_pixels[0], stored, "rows")
     if not _are_interned(local):
-        return _Template(order.moved, layout, made, front, None, order.pixels, resizes)
+        return _Template(order.moved, layout, program, front, None, order.pixels, resizes)
     # The resize makes the same shape from any image, so all later operations are the same for the core.
-    kept = made._replace(memo=Memo(has_jobs=False)) if resizes or not local else made
+    kept = program._replace(memo=Memo(has_jobs=False)) if resizes or not local else program
     return _Template(order.moved, layout, kept, front, local, order.pixels, resizes)
 
 
@@ -403,28 +405,28 @@ def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) ->
     local: list[Step] = []  # in reverse order
     for number in range(count - 1, -1, -1):
         step, before = steps[number], shapes[number]
-        found: tuple[Box, tuple[Step, ...]] | None = None
+        required: tuple[Box, tuple[Step, ...]] | None = None
         if isinstance(step, Operation):
-            found = step.required_region(region, before)
+            required = step.required_region(region, before)
         elif isinstance(step, Views):
-            found = _needed(step, before)
-        if found is None:
+            required = _needed(step, before)
+        if required is None:
             given = shapes[number + 1]
             if region != (0, 0, given.height, given.width):
                 local.append(Crop(*region))
             local.append(step)
             region = _all_of(before)
         else:
-            region, made = found
-            for operation in reversed(made):
+            region, operations = required
+            for operation in reversed(operations):
                 _put_before(local, operation)
     local.reverse()
     return region, _tables_fused(local) if len(local) > 1 else tuple(local)
 
 
 def _all_of(shape: ImageShape) -> Box:
-    made: Box = new_namedtuple(Box, (0, 0, shape[0], shape[1]))
-    return made
+    box: Box = new_namedtuple(Box, (0, 0, shape[0], shape[1]))
+    return box
 
 
 def _put_before(local: list[Step], operation: Step) -> None:

@@ -93,15 +93,15 @@ def run_on_image(
     def from_memory(program: Program, into: torch.Tensor | None, in_rows: bool) -> object:
         return on_pixels(image, program.steps, program.conversion, into, program.region, in_rows)
 
-    made: object = run(program, from_memory, out, in_rows)
-    if isinstance(made, Image.Image) and isinstance(image, Image.Image):
-        if made is image:
-            made = image.copy()
+    result: object = run(program, from_memory, out, in_rows)
+    if isinstance(result, Image.Image) and isinstance(image, Image.Image):
+        if result is image:
+            result = image.copy()
         if program.keeps_info is False:
-            made.info = {}
-        elif program.keeps_info and "info" in vars(made):  # a lazy image without info reads its own
-            made.info = copied_info(image)
-    return made
+            result.info = {}
+        elif program.keeps_info and "info" in vars(result):  # a lazy image without info reads its own
+            result.info = copied_info(image)
+    return result
 
 
 def _run_again(
@@ -111,15 +111,15 @@ def _run_again(
     if not core.available() or hasattr(type(image), "_fastpipe_claim"):
         return None
     key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
-    known = jobs.get(key)
-    if known is None:
-        known = jobs.keep(key, prepared_program(program, image, in_rows) or False)
-    if not known:
+    job = jobs.get(key)
+    if job is None:
+        job = jobs.keep(key, prepared_program(program, image, in_rows) or False)
+    if not job:
         return None
-    made = known.run_on(image)
-    if made is None or known.dtype is None:
-        return made
-    return AS_TV_IMAGE.apply(made) if program.tv_image and isinstance(made, torch.Tensor) else made
+    result = job.run_on(image)
+    if result is None or job.dtype is None:
+        return result
+    return AS_TV_IMAGE.apply(result) if program.tv_image and isinstance(result, torch.Tensor) else result
 
 
 def run_steps(steps: Sequence[Step], image: Any) -> Any:
@@ -128,8 +128,8 @@ def run_steps(steps: Sequence[Step], image: Any) -> Any:
     if shape is not None:
         return run_on_image(lower(tuple(steps), shape), image)
     for step in steps:
-        made = run_operation(step, image) if isinstance(step, Operation) else None
-        image = step.apply(image) if made is None else made
+        by_core = run_operation(step, image) if isinstance(step, Operation) else None
+        image = step.apply(image) if by_core is None else by_core
     return image
 
 
@@ -148,9 +148,9 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         memo = memo_of(operation) if box is None else None
         jobs = None if memo is None else memo.jobs
         if jobs:
-            known = jobs.get((image.mode, image.size))
-            if known and core.available() and not is_transparent(image):
-                again = None if hasattr(type(image), "_fastpipe_claim") else known.run_on(image)
+            job = jobs.get((image.mode, image.size))
+            if job and core.available() and not is_transparent(image):
+                again = None if hasattr(type(image), "_fastpipe_claim") else job.run_on(image)
                 if isinstance(again, Image.Image):  # as no single operation ends in a tensor
                     return again
         shape = shape_of(image)
@@ -165,15 +165,15 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         if jobs is not None:
             _prepare(operation, image, shape, jobs)
         keeps_info = operation.keeps_info(shape)
-        made, _, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
+        result, _, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
     except Exception as error:  # raised again, unless Pillow fails, too
         raise_if_ours(error, lambda: operation.apply(_cut(image, box)))
         return None
-    if not isinstance(made, Image.Image):
+    if not isinstance(result, Image.Image):
         return None
     if not keeps_info:
-        made.info = {}
-    return made
+        result.info = {}
+    return result
 
 
 def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: ImageJobs) -> None:
@@ -192,8 +192,8 @@ def run(program: Program, make: MakePixels, out: torch.Tensor | None, in_rows: b
         raise PlanError(f"{program} gives no image that fits into {tuple(out.shape)}")
     into = None if program.after or (out is not None and out.dtype not in DIRECT) else out
     in_rows = in_rows and program.in_rows
-    made = make(program, into, in_rows)
-    return None if made is None else finish_tensor(program, made, out, in_rows)
+    result = make(program, into, in_rows)
+    return None if result is None else finish_tensor(program, result, out, in_rows)
 
 
 def on_pixels(
@@ -211,11 +211,11 @@ def on_pixels(
         if shape is not None:
             if box is not None:
                 shape = ImageShape(box.height, box.width, shape.channels)
-            made, taken, finished = _claimed(image, shape, box, steps, conversion, out, in_rows)
+            result, taken, finished = _claimed(image, shape, box, steps, conversion, out, in_rows)
             if finished:
-                return made
+                return result
             if taken:
-                image, box, steps = made, None, steps[taken:]
+                image, box, steps = result, None, steps[taken:]
                 continue
         image, box = _cut(image, box), None
         if not steps:
@@ -244,10 +244,10 @@ def _applied(step: Step, image: object) -> object:
 def _view(image: object, steps: tuple[Step, ...]) -> object:
     for number, step in enumerate(steps):
         if isinstance(step, TensorConversion):
-            made = on_pixels(image, steps[:number], step, None)
+            result = on_pixels(image, steps[:number], step, None)
             for later in steps[number + 1 :]:
-                made = later.apply(made)
-            return made
+                result = later.apply(result)
+            return result
     return on_pixels(image, steps, None, None)
 
 
@@ -282,24 +282,24 @@ def _claimed(
     if not taken and to_tensor is None:
         core.give_back(job)
         return None, 0, False
-    made: Any = None
+    result: Any = None
     if to_tensor is not None:
-        made = tensor_sink(job, to_tensor, shape, out, in_rows)
+        result = tensor_sink(job, to_tensor, shape, out, in_rows)
     elif is_array:
-        made = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
-        job.write_array(made)
+        result = np.empty(shape if image.ndim == 3 or shape.channels > 1 else shape.size, dtype=np.uint8)
+        job.write_array(result)
     else:
         write_new_image(job, shape)
     if is_array:
         done = core.check_or_unsure(core.run_thread_job(job))
     else:
         if to_tensor is None:
-            made = core.run_to_new_image(job.address, image, offset, shape, keeps_info)
-            done = made is not None
+            result = core.run_to_new_image(job.address, image, offset, shape, keeps_info)
+            done = result is not None
         else:
             done = core.run_from_image(job.address, image, offset)
         core.give_back(job)
-    return (made, taken, to_tensor is not None) if done else (None, 0, False)
+    return (result, taken, to_tensor is not None) if done else (None, 0, False)
 
 
 def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | None) -> torch.Tensor:
@@ -314,23 +314,23 @@ def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | 
     return out
 
 
-def finish_tensor(program: Program, made: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
+def finish_tensor(program: Program, tensor: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
     """Runs the steps after the conversion on its result; see `execute` for `out` and `in_rows`."""
     if (
         in_rows
-        and isinstance(made, torch.Tensor)
-        and made.stride() != (1, made.shape[2] * made.shape[0], made.shape[0])
+        and isinstance(tensor, torch.Tensor)
+        and tensor.stride() != (1, tensor.shape[2] * tensor.shape[0], tensor.shape[0])
     ):
-        channels, _, width = made.shape
-        made = made.permute(1, 2, 0).contiguous().as_strided_(made.shape, (1, width * channels, channels))
+        channels, _, width = tensor.shape
+        tensor = tensor.permute(1, 2, 0).contiguous().as_strided_(tensor.shape, (1, width * channels, channels))
     for step in program.after:
-        made = step.apply(made)
+        tensor = step.apply(tensor)
     if program.tv_image and out is None:
-        return AS_TV_IMAGE.apply(made)
-    if out is not None and made is not out:
-        out.copy_(made)
+        return AS_TV_IMAGE.apply(tensor)
+    if out is not None and tensor is not out:
+        out.copy_(tensor)
         return out
-    return made
+    return tensor
 
 
 def _tensor_shape(shape: ImageShape) -> tuple[int, int, int]:
@@ -351,10 +351,10 @@ def to_pil(image: object) -> object:
     if shape is not None and shape.height * shape.width >= _LEAST_COPIED:
         job = core.thread_job()
         job.read_pixels(image)
-        made = pillow_sink(job, shape)
-        if made is not None:
+        copied = pillow_sink(job, shape)
+        if copied is not None:
             core.check(core.run_thread_job(job))
-            return made
+            return copied
         core.give_back(job)
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
     return Image.fromarray(np.array(pixels, order="C"))  # copied, because the array may be the thread's decode buffer
@@ -365,12 +365,12 @@ def to_array(image: Image.Image) -> Pixels:
     pixels = core.memory_of(image) if core.available() else None
     if pixels is None:
         return np.atleast_3d(np.asarray(image))
-    made = np.empty((pixels.height, pixels.width, pixels.channels), np.uint8)
+    array = np.empty((pixels.height, pixels.width, pixels.channels), np.uint8)
     job = core.thread_job()
     job.read_image(pixels)
-    job.write_array(made)
+    job.write_array(array)
     core.check(core.run_thread_job(job))
-    return made
+    return array
 
 
 def copied_info(image: Image.Image) -> Info:

@@ -82,15 +82,15 @@ class _Pending:
             with torch._C.DisableTorchFunctionSubclass():
                 return function(*args, **kwargs)
         recorded = _RECORDED.get(function)
-        made = NotImplemented if recorded is None else recorded(*args, **kwargs)
-        if made is not NotImplemented:
-            return made
+        result = NotImplemented if recorded is None else recorded(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
         return function(*exchanged(args), **exchanged(kwargs))
 
     def as_subclass(self, cls: type) -> torch.Tensor:
         """``Tensor.as_subclass``, which doesn't call ``__torch_function__``."""
-        made = _shown_as(self, cls)
-        return with_pixels(self).as_subclass(cls) if made is None else made
+        shown = _shown_as(self, cls)
+        return with_pixels(self).as_subclass(cls) if shown is None else shown
 
     def set_(self, *given: object, **options: object) -> torch.Tensor:
         """``Tensor.set_``, which doesn't call ``__torch_function__`` either."""
@@ -106,8 +106,8 @@ class _Pending:
 
 def _result(tensor: object) -> torch.Tensor:
     """The elements of a pending tensor, which stays pending."""
-    made: torch.Tensor = vars(tensor)[_KEY].result()
-    return made
+    elements: torch.Tensor = vars(tensor)[_KEY].result()
+    return elements
 
 
 @lru_cache
@@ -125,15 +125,15 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
         plain: the class that the tensor will have: ``torch.Tensor`` or ``tv_tensors.Image``.
     """
     height, width, channels = record.shape
-    made: torch.Tensor = torch.Tensor._make_wrapper_subclass(
+    tensor: torch.Tensor = torch.Tensor._make_wrapper_subclass(
         pending_class(plain), (channels, height, width), strides=record.strides, dtype=record.shape.dtype, device=_CPU
     )
-    record.owner = weakref.ref(made)
-    made.__dict__[_KEY] = record
+    record.owner = weakref.ref(tensor)
+    tensor.__dict__[_KEY] = record
     results = batch_results()
     if results is not None:
-        results.add_pending(made)
-    return made
+        results.add_pending(tensor)
+    return tensor
 
 
 def plain_class(tensor: object) -> type:
@@ -234,14 +234,14 @@ def with_steps(
         return None
     all_steps = (*record.steps, *steps)
     strides = strides_of(record.source, all_steps, program, whole)
-    made = Record(record.source, all_steps, program, shape=shape, strides=strides, account=account)
+    extended = Record(record.source, all_steps, program, shape=shape, strides=strides, account=account)
     if is_window:
-        made.strides, made.base = record.strides, record.base or record
-        made.cuts = (*record.cuts, *cuts)
-        made.base.windows += 1
+        extended.strides, extended.base = record.strides, record.base or record
+        extended.cuts = (*record.cuts, *cuts)
+        extended.base.windows += 1
     if plain is None:
         plain = torch.Tensor if shape.pure else sys.modules["torchvision.tv_tensors"].Image
-    return pending_tensor(made, plain)
+    return pending_tensor(extended, plain)
 
 
 def _padded(image: ImageShape, crop: ImageShape) -> ImageShape:
@@ -272,8 +272,8 @@ def _get_item(tensor: torch.Tensor, index: object) -> object:
     box = _box_of(index[1:], record.shape)
     if box is None:
         return NotImplemented
-    made = with_steps(tensor, (TO_PURE, Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
-    return NotImplemented if made is None else made
+    window = with_steps(tensor, (TO_PURE, Crop(*box)), torch.Tensor, record.account.after(itemgetter(index)))
+    return NotImplemented if window is None else window
 
 
 def _box_of(slices: tuple[object, ...], shape: ImageShape) -> Box | None:
@@ -325,8 +325,8 @@ def _divide(tensor: object, by: object, **options: object) -> object:
     work = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
     if not isinstance(work, FloatsOfPixels) or work.made is not None or options or type(by) not in (int, float):
         return NotImplemented
-    made = work.divided(work.account.after(lambda floats: floats / by)) if by == _WHITE else None
-    return NotImplemented if made is None else pending_tensor(made)
+    quotient = work.divided(work.account.after(lambda floats: floats / by)) if by == _WHITE else None
+    return NotImplemented if quotient is None else pending_tensor(quotient)
 
 
 def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
@@ -336,8 +336,10 @@ def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
     with torch._C.DisableTorchFunctionSubclass():
         shape, dtype = tensors[0].shape, tensors[0].dtype
         for one in tensors:
-            known = isinstance(one, _Pending) or (type(one) is torch.Tensor and not one.requires_grad and one.is_cpu)
-            if not known or one.dtype != dtype or one.shape != shape:
+            is_usable = isinstance(one, _Pending) or (
+                type(one) is torch.Tensor and not one.requires_grad and one.is_cpu
+            )
+            if not is_usable or one.dtype != dtype or one.shape != shape:
                 return NotImplemented
     whole = len(tensors), *shape
     if dtype not in (torch.uint8, torch.float32) or torch._C._len_torch_dispatch_stack():

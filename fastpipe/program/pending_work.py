@@ -142,13 +142,13 @@ class FileSource(TensorSource):
     ) -> torch.Tensor:
         if self._parts.add(program.box, whole_is_there=self._array is not None):
             self.decode()
-        made = None if self._array is not None else run(program, self._by_core, out, in_rows)
-        if made is None:
+        tensor = None if self._array is not None else run(program, self._by_core, out, in_rows)
+        if tensor is None:
             if self._array is None:
                 self._array = self._library().permute(1, 2, 0).numpy()
-            made = run_on_image(lower((*TO_TENSOR, *steps), self.shape), self._array, out, in_rows=in_rows)
-        assert isinstance(made, torch.Tensor)
-        return made
+            tensor = run_on_image(lower((*TO_TENSOR, *steps), self.shape), self._array, out, in_rows=in_rows)
+        assert isinstance(tensor, torch.Tensor)
+        return tensor
 
     def held_bytes(self) -> int:
         return len(self._encoded.data)
@@ -158,10 +158,10 @@ class FileSource(TensorSource):
 
     def decode(self) -> bool:
         """Decodes the whole image now; False if the core refuses it."""
-        made = run(self.program(()), self._by_core, None, True)
-        if isinstance(made, torch.Tensor):
-            self._array = made.permute(1, 2, 0).numpy()
-        return made is not None
+        tensor = run(self.program(()), self._by_core, None, True)
+        if isinstance(tensor, torch.Tensor):
+            self._array = tensor.permute(1, 2, 0).numpy()
+        return tensor is not None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -196,10 +196,10 @@ class PendingWork(ABC):
         """The result; made at the first call and shared by all callers."""
         if self.made is None:
             with ordinary(self.inference):
-                made = self._make()
+                result = self._make()
             with becoming_ordinary():
                 if self.made is None:
-                    self.made = made
+                    self.made = result
         return self.made
 
     def held_bytes(self) -> int:
@@ -228,12 +228,12 @@ class PendingWork(ABC):
 
     def _make(self) -> torch.Tensor:
         begun = time.perf_counter()
-        made = self._new()
+        result = self._new()
         seconds = time.perf_counter() - begun
         if self.account.checks:
-            return self.account.check(made, seconds)
+            return self.account.check(result, seconds)
         self.account.count(seconds)
-        return made
+        return result
 
     def _is_shared(self) -> bool:
         """True if other tensors share the result's memory, and may change it."""
@@ -282,8 +282,8 @@ class Record(PendingWork):
         in_rows = self.strides == (1, width * channels, channels)
         if not in_rows and self.strides != (height * width, width, 1):
             out = torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
-        made = self.source.run(self.steps, self.program, out, in_rows=in_rows)
-        return made.as_subclass(torch.Tensor)
+        tensor = self.source.run(self.steps, self.program, out, in_rows=in_rows)
+        return tensor.as_subclass(torch.Tensor)
 
     def _write(self, out: torch.Tensor) -> None:
         self.source.run(self.steps, self.program, out)
@@ -337,8 +337,8 @@ class NormalizedPixels(PendingWork):
         return cls(pixels, mean, factor, library, shape=shape, strides=strides, account=account)
 
     def _new(self) -> torch.Tensor:
-        made = normalized_by_factor(self.pixels, self.mean, self.factor)
-        return self.library() if made is None else torch.from_numpy(made.transpose(2, 0, 1))
+        array = normalized_by_factor(self.pixels, self.mean, self.factor)
+        return self.library() if array is None else torch.from_numpy(array.transpose(2, 0, 1))
 
     def _write(self, out: torch.Tensor) -> None:
         if normalized_by_factor(self.pixels, self.mean, self.factor, out.permute(1, 2, 0).numpy()) is None:

@@ -56,13 +56,13 @@ class Prepared(NamedTuple):
             if self.dtype is None:
                 return core.run_to_new_image(self.job.address, image, self.offset, self.result, self.keeps_info)
         assert self.dtype is not None  # an array's work ends in a tensor
-        made = new_tensor(self.result, self.dtype, self.in_rows)
-        sink = made.data_ptr()
+        result = new_tensor(self.result, self.dtype, self.in_rows)
+        sink = result.data_ptr()
         if isinstance(image, np.ndarray):
             done = core.check_or_unsure(core.run_prepared(self.job, address_of(image) + self.offset, sink, image))
         else:
             done = core.run_from_image(self.job.address, image, self.offset, sink)
-        return made if done else None
+        return result if done else None
 
 
 def prepared_program(program: Program, image: LoadedImage, in_rows: bool) -> Prepared | None:

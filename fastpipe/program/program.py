@@ -86,8 +86,8 @@ class Views:
     @property
     def contracts(self) -> tuple[Contract, ...]:
         """The promises of all steps of all views, each once."""
-        found = [contract for steps in self.views for step in steps for contract in contracts_of(step)]
-        return tuple(dict.fromkeys(found)) or (EXACT,)
+        contracts = [contract for steps in self.views for step in steps for contract in contracts_of(step)]
+        return tuple(dict.fromkeys(contracts)) or (EXACT,)
 
     def words(self) -> str:
         return " | ".join(", ".join(steps_in_words(steps)) or "as it is" for steps in self.views)
