@@ -53,7 +53,7 @@ def read_files(
 
 
 def was_read(files: core.Files, index: int) -> bool:
-    """Whether a file's bytes could be read, whatever they hold."""
+    """True if a file's bytes could be read, whatever they hold."""
     return bool(files._list.raws[index].status == core.Status.OK)
 
 
@@ -81,7 +81,7 @@ PILLOW_CHOOSES = int(PIL.__version__.partition(".")[0]) >= 13
 
 
 def vertical_first(rows: int, columns: int, height: int, width: int) -> bool:
-    """Whether Pillow's resize goes down the columns first: found by resizing one axis after the other."""
+    """True if Pillow's resize goes down the columns first: found by resizing one axis after the other."""
     return PILLOW_CHOOSES and rows > height and rows - height > 2 * (columns - width)
 
 

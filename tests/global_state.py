@@ -1,4 +1,4 @@
-"""What of a process is everybody's, and what is left of it after each public use of fastpipe.
+"""The global state of a process, compared before and after each public use of fastpipe.
 
 Run as a program, ``python global_state.py FOLDER GROUP…``, so that nothing of pytest's is in the process: prints JSON,
 use → what changed → before and after.
@@ -43,7 +43,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 WORKERS: dict[str, Any] = {"num_workers": 2}
 PATIENCE_S = 20.0
-"""How long threads and processes that are about to end are waited for."""
+"""Seconds to wait for threads and processes that are about to end."""
 
 
 def digest(value: Any) -> str:
@@ -255,7 +255,7 @@ def _failing(use: Callable[[], Any]) -> Callable[[], None]:
 
 
 def _their_own() -> None:
-    """What Pillow, turbojpeg and torch do by themselves with the first unusual file and the first workers."""
+    """Makes the changes that Pillow, turbojpeg and torch make with the first unusual file and the first workers."""
     Image.init()  # loads its plugins
     with contextlib.suppress(ImportError):
         importlib.import_module("turbojpeg")  # pybind11 keeps what it knows in builtins

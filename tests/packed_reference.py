@@ -17,7 +17,7 @@ ZIGZAG = [
 
 @dataclass
 class PackedImage:
-    """What is in a file: coefficients of each component as ``(rows of blocks, blocks, 64)``, in natural order."""
+    """The content of a file: coefficients of each component as ``(rows of blocks, blocks, 64)``, in natural order."""
 
     size: tuple[int, int]
     color: int
@@ -188,7 +188,7 @@ _AC_CODES = [
 
 @dataclass
 class OriginalSection:
-    """What is kept of a JPEG beside coefficients, segments and trailer."""
+    """The parts of a JPEG that are kept beside coefficients, segments and trailer."""
 
     about: bytes
     length: int

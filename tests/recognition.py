@@ -100,7 +100,7 @@ TRANSFORMS: dict[str, Callable[[], Any]] = {
 
 
 def _uses(root: str) -> dict[str, Callable[[Any], Any]]:
-    """What is done with a transform; none makes a sample from the global generators."""
+    """The uses of a transform; none makes a sample from the global generators."""
     import fastpipe
 
     def theirs(transform: Any) -> Any:
@@ -139,7 +139,7 @@ def moved(use: str, name: str, root: str) -> list[str] | str:
 
 
 def first_samples(name: str, root: str) -> list[str]:
-    """Whether the first samples of a process, made by fastpipe, are torchvision's for the same seed."""
+    """True if the first samples of a process, made by fastpipe, are torchvision's for the same seed."""
     import fastpipe
 
     transform = TRANSFORMS[name]()
@@ -174,7 +174,7 @@ def _tasks(root: str, names: list[str]) -> Iterator[tuple[str, Callable[[], Any]
 
 
 def in_child(task: Callable[[], Any]) -> Any:
-    """What a task gives in a fork of this process, which has recognised nothing yet."""
+    """A task's result in a fork of this process, which has recognised nothing yet."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

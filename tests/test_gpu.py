@@ -1,4 +1,4 @@
-"""What `scripts/gpu` runs, so far as it goes without a GPU: the parts' skips, and the measuring of feeds."""
+"""`scripts/gpu`, as far as it goes without a GPU: its parts say that they were skipped, and feeds are measured."""
 
 from __future__ import annotations
 

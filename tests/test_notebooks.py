@@ -43,7 +43,7 @@ def test_is_kept_as_it_ran(path):
 
 
 def pictures(cells):
-    """How many outputs are pictures; one may come in several formats, of which one is kept."""
+    """The number of outputs that are pictures; one may come in several formats, of which one is kept."""
     outputs = [output.get("data", ()) for cell in cells for output in cell["outputs"]]
     return sum(any(kind.startswith("image/") for kind in kinds) for kinds in outputs)
 

@@ -136,7 +136,7 @@ def _one(v2: Any, rng: random.Random, boxes: bool, depth: int) -> Any:
 
 
 def same(ours: Any, theirs: Any) -> bool:
-    """Whether two samples have the same structure, classes, metadata and bytes."""
+    """True if two samples have the same structure, classes, metadata and bytes."""
     if isinstance(ours, dict):
         return (
             type(theirs) is type(ours) and ours.keys() == theirs.keys() and all(same(ours[k], theirs[k]) for k in ours)

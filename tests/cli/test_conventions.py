@@ -1,4 +1,4 @@
-"""What holds for every command, whoever adds it: help, exit codes, pipes, Ctrl-C, completion."""
+"""Conventions of all commands: help, exit codes, pipes, Ctrl-C, completion."""
 
 from __future__ import annotations
 

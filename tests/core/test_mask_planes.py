@@ -30,7 +30,7 @@ def assert_nothing_else_is_written(memory: np.ndarray) -> None:
 
 
 def drawn(text: bytes, size: int) -> np.ndarray | None:
-    """What the core draws; None where it refuses."""
+    """The core's mask; None where it refuses."""
     memory, out = guarded(size)
     done = draw_runs(text, address_of(out), size)
     assert_nothing_else_is_written(memory)

@@ -38,7 +38,7 @@ def saved(height: int, width: int, mode: str = "RGB", seed: int = 0, **options: 
 
 @st.composite
 def jpegs(draw: st.DrawFn) -> bytes:
-    """What Pillow's encoder can write, with segments, fill bytes and bytes behind the end."""
+    """JPEGs as Pillow's encoder can write them, with segments, fill bytes and bytes after the end."""
     options: dict[str, Any] = {"quality": draw(st.integers(5, 100))}
     for name in ("optimize", "progressive", "keep_rgb"):
         options[name] = draw(st.booleans())

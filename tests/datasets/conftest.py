@@ -1,4 +1,4 @@
-"""What the tests of datasets share."""
+"""Fixtures that the tests of datasets share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is listed, counted and warned about of bad files, and where a run stops."""
+"""Bad files are listed, counted and warned about, and too many of them stop a run."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def text_of(rows: list[tuple[str, int]], separator: str = " ") -> str:
 
 
 class TestKept:
-    """What was parsed of a large file is kept, as long as the file's size and times stay."""
+    """The parsed content of a large file is kept as long as the file's size and times stay."""
 
     @pytest.fixture(params=["txt", "tsv"])
     def path(self, request, tmp_path, settled):

@@ -1,4 +1,4 @@
-"""What errors of a dataset say besides what went wrong: the sample, the file, what to do."""
+"""Errors of a dataset name the sample and the file, and say what to do."""
 
 from __future__ import annotations
 

@@ -314,7 +314,7 @@ class TestRows:
 
 
 def test_the_longest_head() -> None:
-    """Of 65,500 rows of pixels; with as many tables as there can be."""
+    """The head of 65,500 rows of pixels, as if the file had as many tables as there can be."""
     packed = pack(corpus.jpeg(65_500, 1, "gray"))
     size, tables = struct.unpack_from("<I", packed, 36)[0], packed[22]
     assert size + (3 - tables) * 128 == LONGEST_HEAD

@@ -30,7 +30,7 @@ IMAGES = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What is in the store, as local files."""
+    """The store's content, as local files."""
     folder = tmp_path_factory.mktemp("containers")
     for name, data in IMAGES.items():
         (folder / "train" / name).parent.mkdir(parents=True, exist_ok=True)

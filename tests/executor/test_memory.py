@@ -21,7 +21,7 @@ SHAPE = (4, 3, 300, 300)
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_else_to_collect() -> Iterator[None]:
-    """What other tests left would be looked through by every collection."""
+    """Freezes the objects of other tests, which every collection would look through."""
     gc.collect()
     gc.freeze()
     yield

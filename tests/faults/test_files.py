@@ -65,7 +65,7 @@ def index(photos):
 
 
 def samples(loader) -> dict[int, torch.Tensor]:
-    """What a loader of `Numbered` gives."""
+    """The samples that a loader of `Numbered` gives."""
     return {int(number): image for images, numbers in loader for image, number in zip(images, numbers, strict=True)}
 
 

@@ -119,7 +119,7 @@ def all_gone(pids: list[int]) -> bool:
 
 
 def processes_that_print(errors: str) -> int:
-    """How many tracebacks there are; exceptions that came up while others were handled are one process's, and one."""
+    """The number of tracebacks; exceptions that came up while others were handled are one process's, and one."""
     assert not re.search(r"^Process \S+:$", errors, re.MULTILINE), (
         f"what multiprocessing puts above a worker's: {errors}"
     )

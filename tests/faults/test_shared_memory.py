@@ -70,7 +70,7 @@ def batches_that_are_kept(root: Path) -> None:
 
 
 def batches_that_are_let_go(root: Path) -> None:
-    """What was warned of needn't come: batches that are used up make room."""
+    """The loader may go on after its warning: batches that are used up make room."""
     mount_small_memory(4 * BATCH - 1)
     with pytest.warns(FastpipeWarning, match="may be too small: the 4 batches that workers make ahead take 25 MB"):
         batches = iter(fastpipe.DataLoader(dataset_of(root), 8, num_workers=1, prefetch_factor=4))

@@ -28,7 +28,7 @@ MAX_PIXELS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What Pillow makes of an input.
+    """Pillow's result for an input.
 
     Attributes:
         described: format, height, width and EXIF orientation; None where `Image.open` refuses.
@@ -98,7 +98,7 @@ class Unwatched:
 def check(
     data: bytes, names: tuple[str, ...], number: int, folder: Path, turns: Turns | None = None
 ) -> list[tuple[str, str]]:
-    """What is wrong with the readers' outcomes, as (reader, phrase); empty where all agree with Pillow.
+    """The faults of the readers' outcomes, as (reader, phrase); empty where all agree with Pillow.
 
     Args:
         data: the input.
@@ -144,7 +144,7 @@ def _reads(name: str, header: readers.Header | None) -> bool:
 
 
 def _proved(data: bytes, name: str, header: readers.Header) -> bool:
-    """Whether `readers.decode` lets this reader decode the input."""
+    """True if `readers.decode` lets this reader decode the input."""
     reader = readers.get_reader(name)
     return name == "pil" or (reader.accepts(header) and proved(reader, data, header))
 

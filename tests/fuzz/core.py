@@ -57,7 +57,7 @@ MAX_PIXELS = 1 << 20
 FORMATS = ("jpeg", "png", "packed")
 PNG = b"\x89PNG"
 CELLS = ("number", "inputs", "decoded", "refused", "found", "busy since")
-"""What each process writes into the shared memory as it goes."""
+"""The fields that each process writes into the shared memory as it goes."""
 
 DECODED, REFUSED, FOUND, BUSY = (CELLS.index(name) for name in ("decoded", "refused", "found", "busy since"))
 
@@ -203,7 +203,7 @@ class Checker:
         self.job = core.Job()
 
     def check(self, data: bytes, number: int) -> tuple[list[str], int]:
-        """What is wrong, and how it ended: the index in `CELLS`."""
+        """The fault, if any, and how the input ended: the index in `CELLS`."""
         found: list[str] = []
         header = core.read_header(data)
         if not isinstance(header, Header):
@@ -265,7 +265,7 @@ class Checker:
         return found, DECODED if decoded else REFUSED
 
     def _check_packed(self, packed: bytes, header: Header) -> tuple[list[str], int]:
-        """What is wrong with a packed image that has a header, and how it ended."""
+        """The fault of a packed image that has a header, if any, and how it ended."""
         height, width = header.size
         if height * width > MAX_PIXELS:
             return [], REFUSED
@@ -293,7 +293,7 @@ class Checker:
         return found, outcome
 
     def _differences(self, jpeg: bytes, header: Header | core.Status, packed: bytes, expected: np.ndarray) -> list[str]:
-        """What differs between a JPEG, of which Pillow gives the expected pixels, and its packed image."""
+        """The differences between a JPEG, whose expected pixels Pillow gives, and its packed image."""
         found = [] if same_coefficients(jpeg, packed) else ["packed, it has other coefficients"]
         other = core.read_header(packed)
         names = ("size", "color_space", "subsampling", "orientation")

@@ -1,4 +1,4 @@
-"""What a run of the fuzzer came to: figures for each reader and format, as text and as JSON."""
+"""The outcome of a run of the fuzzer: figures for each reader and format, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -164,6 +164,6 @@ def code_digest() -> str:
 
 
 def versions() -> dict[str, dict[str, str]]:
-    """What is fuzzed, and on what."""
+    """The versions of fastpipe, of the libraries that read, and of the system."""
     system = {"fastpipe": fastpipe.__version__, "python": platform.python_version(), "system": platform.platform()}
     return {"": system, **readers.bundled_libraries()}

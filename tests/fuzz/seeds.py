@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 FORMATS = ("jpeg", "jpeg", "jpeg", "jpeg", "jpeg", "png", "png", "webp", "gif", "bmp", "tiff")
-"""What is mutated; JPEG, which all readers read, comes most often."""
+"""The files that are mutated; JPEG, which all readers read, comes most often."""
 
 _WIDTH, _HEIGHT = 41, 27  # several iMCUs wide, and no multiple of one
 

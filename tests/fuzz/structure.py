@@ -63,7 +63,7 @@ def _jpeg_exif(rng: random.Random, data: bytearray, files: Sequence[bytes]) -> b
 
 
 def _jpeg_colour(rng: random.Random, data: bytearray, files: Sequence[bytes]) -> bytearray:
-    """What decides on the colour space: Adobe's segment, JFIF's, the components' numbers."""
+    """The parts that decide on the colour space: Adobe's segment, JFIF's, the components' numbers."""
     if rng.random() < 0.5:  # without those that are there
         for start, end in reversed(jpeg_units(data)):
             if data[start + 1] in (0xE0, 0xEE):

@@ -43,7 +43,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def both(transform: Any, **data: Any) -> tuple[Any, Any]:
-    """What a transform gives with the hooks, and then without them, from the same state of its generators."""
+    """A transform's results with the hooks and without them, from the same state of its generators."""
     transform.set_random_seed(7)
     made = transform(**data)
     after = transform.py_random.getstate(), transform.random_generator.bit_generator.state

@@ -1,4 +1,4 @@
-"""What a loader's forked workers need is imported before they are; where samples are no images, nothing is."""
+"""Modules that a loader's forked workers need are imported before the fork; none where samples are no images."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ RECIPES: dict[str, Callable[[], list[Any]]] = {
 
 
 def lists(batch: list[Any]) -> tuple[Any, ...]:
-    """What references for detection collate to."""
+    """Collates a batch as vision's references for detection do."""
     return tuple(zip(*batch, strict=True))
 
 

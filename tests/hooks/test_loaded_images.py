@@ -35,7 +35,7 @@ def loaded(mode: str = "RGB", height: int = 97, width: int = 131) -> Image.Image
 
 @pytest.fixture
 def images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], dict[str, int]]]:
-    """How many images each method has made by the core, by its name."""
+    """The number of images that each method has made by the core, by its name."""
     monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         yield lambda: {name: LEDGER.site("function", f"PIL.Image.Image.{name}").images for name in METHODS}

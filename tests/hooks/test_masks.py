@@ -46,7 +46,7 @@ def installed() -> Iterator[None]:
 
 
 def taken(name: str) -> int:
-    """How many calls of a function went our way."""
+    """The number of calls of a function that fastpipe made."""
     return LEDGER.site("function", name).images
 
 
@@ -255,7 +255,7 @@ class Polygons:
 
 
 def lists(batch: list[Any]) -> tuple[Any, ...]:
-    """What references for detection collate to."""
+    """Collates a batch as vision's references for detection do."""
     return tuple(zip(*batch, strict=True))
 
 

@@ -36,7 +36,7 @@ FLAGS = (-1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 128, 129, 256, 257, 384)
 
 
 def images_of_imdecode() -> int:
-    """How many images the account has."""
+    """The number of images in the account."""
     return LEDGER.site("function", "cv2.imdecode").images
 
 
@@ -47,7 +47,7 @@ def _installed() -> Iterator[None]:
 
 
 def outcome(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """What a function gives, or the text of OpenCV's error."""
+    """A function's result, or the text of OpenCV's error."""
     try:
         return function(*args, **kwargs)
     except cv2.error as error:

@@ -1,4 +1,4 @@
-"""What ``torchvision.io`` opens has no pixels yet, and nobody sees it: values, types, strides, errors, end states."""
+"""``torchvision.io``'s images without pixels are as with them: values, types, strides, errors, end states."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def plainly_opened(data: bytes = PHOTO, **options: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """What is to be seen of a value."""
+    """Everything that can be seen of a value."""
     if isinstance(value, torch.Tensor):
         facts = value.dtype, value.shape, value.stride(), value.requires_grad, value.is_inference(), value.tolist()
         return *facts, type(value)  # behind a look
@@ -79,7 +79,7 @@ def shown(value: Any) -> Any:
 
 
 def outcome(action: Callable[[], Any]) -> Any:
-    """What comes out, an error too."""
+    """The result or the error of a call."""
     try:
         return shown(action())
     except Exception as error:

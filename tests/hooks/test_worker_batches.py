@@ -178,7 +178,7 @@ class TestValues:
     @pytest.mark.parametrize("workers", [0, 2])
     @pytest.mark.parametrize("collate", [default_collate, stacked])
     def test_a_batch_is_no_view(self, photos: list[str], workers: int, collate: Any) -> None:
-        """Of which ``detach_`` raises, and which takes its gradient from what it shows."""
+        """``detach_`` would raise for a view, and its gradient would come from the tensor that it shows."""
         for hooked in (False, True):
             with fastpipe.install(check=0) if hooked else nullcontext():
                 for images, labels in DataLoader(Photos(photos, 160), 4, num_workers=workers, collate_fn=collate):

@@ -52,7 +52,7 @@ def test_simple_ratios_are_exact(ratio: tuple[int, int]) -> None:
 def test_nearest_resize_is_pillows(
     seed: int, rows: int, columns: int, height: int, width: int, channels: tuple[int, ...]
 ) -> None:
-    """Of wide images, too, whose pixels are picked one by one, and not several by an instruction."""
+    """Wide images, too, whose pixels are picked one by one, not several by an instruction."""
     image = _noise(seed, rows, columns, *channels)
     picture = Image.fromarray(image[..., 0] if channels == (1,) else image)
     if channels != (1,):

@@ -75,7 +75,7 @@ def test_arguments_that_torchvision_refuses_are_left_to_it(name: str, args: tupl
 
 @pytest.mark.parametrize("shape", [(3, 3, 200_000), (1, (1 << 24) + 1, 3), (3, 2, 5), (2, 3, 7, 9)])
 def test_sharpness_of_any_size(shape: tuple[int, ...]) -> None:
-    """What is too large for a job of the core's is torchvision's to do."""
+    """Tensors that are too large for a job of the core are left to torchvision."""
     image = torch.randint(0, 256, shape, dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
     expected = F.adjust_sharpness(image, 1.4)
     operation = TensorOperation("adjust_sharpness", {"sharpness_factor": 1.4}, (*shape[-2:], shape[-3]))

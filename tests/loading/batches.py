@@ -1,4 +1,4 @@
-"""What tests of loaders ask for, and compare."""
+"""Batches that tests of loaders ask for, and their comparison."""
 
 from __future__ import annotations
 

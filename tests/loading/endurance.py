@@ -87,7 +87,7 @@ def make_corpus(root: Path, arguments: argparse.Namespace) -> tuple[fastpipe.Ima
 
 
 def memory_mb(process: psutil.Process) -> float:
-    """What a process needs that no file holds; of what it shares with others, its share."""
+    """The memory of a process that no file holds, with its share of what it shares with others."""
     try:
         lines = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
     except FileNotFoundError:
@@ -106,7 +106,7 @@ def listed(log: Path) -> list[int]:
 
 
 def flat(figures: Sequence[float]) -> bool:
-    """Whether the last quarter is as high as the second, when everything had been used once."""
+    """True if the last quarter is as high as the second, in which everything has been used once."""
     quarter = max(len(figures) // 4, 1)
     early, late = figures[quarter : 2 * quarter] or figures[:1], figures[-quarter:]
     return statistics.median(late) <= GROWTH * statistics.median(early)

@@ -67,7 +67,7 @@ def batches(loader_class, dataset, **options):
 
 
 def in_shared_memory(images) -> bool:
-    """Whether the pages are those that the worker wrote to: no second copy was made."""
+    """True if the pages are those that the worker wrote to: no second copy was made."""
     with open("/proc/self/maps") as maps:
         for line in maps:
             start, stop = (int(place, 16) for place in line.split()[0].split("-"))
@@ -297,7 +297,7 @@ class TestResume:
     @pytest.mark.parametrize("shuffle", [False, True])
     @pytest.mark.parametrize("stop", [0, 2, 5, None])
     def test_without_a_seed_order_and_position(self, shuffle, workers, stop):
-        """Of a generator, later epochs go on as in the run that was saved; of the global one, this epoch does."""
+        """With a generator, later epochs go on as in the run that was saved; with the global one, this epoch does."""
         for given in (True, False) if shuffle else (False,):
 
             def loader(seed):
@@ -358,7 +358,7 @@ class TestResume:
 
 
 class Probe:
-    """What a worker looks like from inside."""
+    """A worker's own view: its number, its seed and its dataset."""
 
     def __len__(self):
         return 8

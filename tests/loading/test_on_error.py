@@ -246,7 +246,7 @@ class TestLimit:
         list(loader(make(max_bad_fraction=0.2), batch_size=4, num_workers=workers))
 
     def test_is_of_the_samples_that_a_rank_asks_for(self, make):
-        """Of the 10 of rank 1 of 3, these are bad: 1, 4, 10, 22, 28."""
+        """Rank 1 of 3 has 10 samples, of which these are bad: 1, 4, 10, 22, 28."""
         for fraction, stops in ((0.4, True), (0.5, False)):
             dataset = make(max_bad_fraction=fraction)
             sampler = samplers.DistributedSampler(dataset, 3, 1, shuffle=False)

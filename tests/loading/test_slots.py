@@ -24,7 +24,7 @@ EPOCHS = 4
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_else_to_collect():
-    """What other tests left would be looked through by every collection."""
+    """Freezes the objects of other tests, which every collection would look through."""
     gc.collect()
     gc.freeze()
     yield

@@ -297,7 +297,7 @@ class TestNoGap:
         assert {tuple(images.shape[1:]) for images, _ in loader} == {(3, 8, 8)}
 
     def test_without_a_seed_and_in_order(self, root):
-        """What was begun in vain has moved no random number."""
+        """Batches that were begun in vain have moved no random number."""
         expected = epochs(dataset(root), 3, num_workers=1, shuffle=False)
         torch.manual_seed(7)
         loader = fastpipe.DataLoader(dataset(root), 3, threads=2)

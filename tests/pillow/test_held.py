@@ -1,4 +1,4 @@
-"""What images without pixels hold: few open files, and a file's bytes only where they are less than the pixels."""
+"""Images without pixels hold few open files, and a file's bytes only where they are less than the pixels."""
 
 from __future__ import annotations
 

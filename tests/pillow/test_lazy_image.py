@@ -34,14 +34,14 @@ Change = Callable[[Any], Any]
 
 
 def shown(image: Any) -> Any:
-    """What is to be seen of an image, its fourth byte included."""
+    """Everything that can be seen of an image, its fourth byte included."""
     raw = "RGBX" if image.mode == "RGB" else image.mode
     content = image.tobytes("raw", raw) if image.mode in ("RGB", "L") else image.tobytes()
     return image.mode, image.size, image.info, image.getpalette(), content
 
 
 def outcome(action: Callable[[], Any]) -> Any:
-    """What comes of an action: what is shown, or the error; and its warnings."""
+    """An action's result, as `shown` has it, or its error; and its warnings."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:

@@ -171,7 +171,7 @@ CALLS = {**RETURNING, **{f"tell {name}": call for name, call in TELLING.items()}
 
 
 def outcome(opened: Callable[[], Any], chain: list[str]) -> Any:
-    """What all calls gave, each on the last image, and all images at the end; with errors and warnings."""
+    """The results of calls, each on the last image, and all images at the end; with errors and warnings."""
     found = []
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -1,4 +1,4 @@
-"""What `explain` says: the plan as a tree and as values, what is promised, what broke the plan and what mends it."""
+"""`explain`: the plan as a tree and as values, what is promised, what broke the plan and what mends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a file's parts are decoded by themselves, or all from one decode."""
+"""A file's parts are decoded by themselves, or all from one decode, whichever is less."""
 
 from __future__ import annotations
 

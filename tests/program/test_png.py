@@ -23,7 +23,7 @@ needs_core = pytest.mark.skipif(not core.available(), reason="there is no core h
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 LEFT = ("16-bit", "interlaced", "animated", "unknown-critical", "no-end", "cut", "too-few")
-"""What the core leaves to Pillow."""
+"""PNGs that the core leaves to Pillow."""
 
 
 def training(module: Any) -> Any:

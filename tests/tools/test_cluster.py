@@ -127,7 +127,7 @@ def test_the_command_lists_shards(cluster: Any, tmp_path: Path) -> None:
 
 
 def test_what_was_done_is_not_done_again(cluster: Any, own_cache: Path) -> None:
-    """Of a run that was interrupted, the results are kept; those of one that came to its end aren't."""
+    """The results of an interrupted run are kept; those of a finished one aren't."""
     items = [4, 9, 16, 25]
     first = Cluster(cluster.scheduler_address, "roots")
     first.__enter__()
@@ -165,7 +165,7 @@ def test_what_a_worker_raises_is_raised(cluster: Any) -> None:
 
 @pytest.fixture
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a cluster is given a minute for, it gets two seconds for."""
+    """Sets the time that a cluster gets to two seconds, instead of a minute."""
     for name, seconds in (("_START_S", 2.0), ("_SAY_S", 0.1), ("_LOOK_S", 0.2)):
         monkeypatch.setattr(cluster_module, name, seconds)
 

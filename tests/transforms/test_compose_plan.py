@@ -29,7 +29,7 @@ SIZES = [(1, 1), (1, 40), (33, 3), (32, 32), (61, 83), (224, 224)]
 
 
 class Outcome:
-    """What a call gives or raises, and the generators behind it."""
+    """A call's result or error, and the states of the generators after it."""
 
     def __init__(self, transform: Any, image: Any, seed: int) -> None:
         torch.manual_seed(seed)
@@ -409,7 +409,7 @@ def test_a_broken_file(build: Any, format: str, tmp_path: Any) -> None:
 
 
 def test_a_compose_is_what_it_was() -> None:
-    """What is worked out for calls is in no `vars`, pickle or copy."""
+    """A plan that is kept for later calls is in no `vars`, pickle or copy."""
     image, transform = as_pil(picture(61, 83)), recipe(T)
     shown = repr(transform)
     expected = Outcome(transform, image, 5)

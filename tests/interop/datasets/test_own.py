@@ -205,7 +205,7 @@ def test_albumentations_tensors_are_ordinary_ones(photos: Path) -> None:
 
 @pytest.mark.needs_core
 def test_nothing_is_hooked_elsewhere(photos: Path) -> None:
-    """What the user opens and transforms beside it stays as it was, in this thread and in others, also meanwhile."""
+    """Images that the user opens and transforms elsewhere stay as they were, meanwhile and in other threads, too."""
     seen: list[Any] = []
 
     def look() -> None:

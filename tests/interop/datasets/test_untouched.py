@@ -141,7 +141,7 @@ def transposed(samples: list[Any]) -> Any:
 
 
 class TestChangesOfTheDataSet:
-    """What is changed between two batches holds for the second."""
+    """A change between two batches holds for the second."""
 
     def batches(self, dataset: Any, change: Callable[[Any], None]) -> list[Any]:
         torch.manual_seed(0)

@@ -16,7 +16,7 @@ tv_tensors = module("torchvision.tv_tensors")
 
 
 class PadIfSmaller(V.Transform):
-    """Of vision's references/segmentation."""
+    """Like the class of the same name in vision's references/segmentation."""
 
     def __init__(self, size: int, fill: Any = 0) -> None:
         super().__init__()

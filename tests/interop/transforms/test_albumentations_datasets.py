@@ -36,7 +36,7 @@ def loaded(path: Any) -> np.ndarray:
 
 
 def check(root: Path) -> None:
-    """What albumentations gives on Pillow's pixels, in all samples, and the generators' states behind them."""
+    """albumentations' results on Pillow's pixels, in all samples, and the generators' states behind them."""
     for make in (
         training,
         lambda: A.Compose([A.SmallestMaxSize(40), A.CenterCrop(32, 30), A.Normalize(), ToTensorV2()], seed=1),

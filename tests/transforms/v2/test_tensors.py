@@ -53,7 +53,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives, and everything that can be told of it; or its error."""
+    """A call's result with everything that can be seen of it, or its error."""
     try:
         made = call()
     except Exception as error:
