@@ -132,20 +132,20 @@ class Cluster:
 
     def _connect(self, dask: Any) -> object:
         """Makes the client in a thread, as its constructor hangs if the address takes connections and never answers."""
-        made: futures.Future[object] = futures.Future()
+        connection: futures.Future[object] = futures.Future()
 
         def make() -> None:
             try:
-                made.set_result(dask.Client(self._address, timeout=_START_S, set_as_default=False))
+                connection.set_result(dask.Client(self._address, timeout=_START_S, set_as_default=False))
             except Exception as error:  # raised by the thread that waits
-                made.set_exception(error)
+                connection.set_exception(error)
 
         threading.Thread(target=make, daemon=True).start()
-        if not futures.wait([made], _SAY_S).done:
+        if not futures.wait([connection], _SAY_S).done:
             self._say(f"waiting for an answer, for {_START_S:.0f} s at most")
-            if not futures.wait([made], _START_S).done:
+            if not futures.wait([connection], _START_S).done:
                 raise TimeoutError("it accepted the connection and didn't answer")
-        return made.result()
+        return connection.result()
 
     def _patiently(self, wait: Callable[[float], Result], future: DaskFuture = None) -> Result:
         """Calls `wait(seconds)` until it returns, and returns the result; raises if there is no worker for too long.

@@ -53,9 +53,9 @@ class TableSource(ContainerSource):
         cache: Cache | None = None,
     ) -> TableSource:
         """Makes the source from the arguments of `ImageTable`."""
-        made = cls.over(tables, "Parquet files", (".parquet",), options, cache, image=image, label=label)
-        with open_parquet(made.paths[0]) as file:
-            return replace(made, class_names=_class_names(file, label))
+        source = cls.over(tables, "Parquet files", (".parquet",), options, cache, image=image, label=label)
+        with open_parquet(source.paths[0]) as file:
+            return replace(source, class_names=_class_names(file, label))
 
     @property
     def identity(self) -> dict[str, object]:

@@ -64,8 +64,8 @@ def fused() -> int | None:
     gray = functional("rgb_to_grayscale")(colors)
     for flags in (int(TensorRounding.FUSED), 0):
         asked_of_core = [(Kind.TENSOR_GRAY, 1.0), *((kind, factor) for kind, _, factor in asked)]
-        made = [planes.changed(kind, colors, factor, flags) for kind, factor in asked_of_core]
-        pairs = zip(made, [gray, *known], strict=True)
+        results = [planes.changed(kind, colors, factor, flags) for kind, factor in asked_of_core]
+        pairs = zip(results, [gray, *known], strict=True)
         if all(found is not None and torch.equal(found, expected) for found, expected in pairs):
             return flags
     return None
@@ -89,8 +89,8 @@ def resizes_natively(mode: str) -> bool:
     image = torch.randint(0, 256, (3, 61, 83), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     for size in ((23, 40), (97, 64), (61, 12)):
         known = functional("resize")(image, [*size], interpolation=_mode_of(mode), antialias=True)
-        made = _resized(image, size, mode)
-        if made is None or not torch.equal(made, known):
+        resized = _resized(image, size, mode)
+        if resized is None or not torch.equal(resized, known):
             return False
     return True
 

@@ -264,8 +264,8 @@ def on_array_by_core(operation: Operation, image: UInt8Array) -> UInt8Array | No
 
 def _size_of(operation: Operation, image: UInt8Array, shape: ImageShape) -> tuple[int, ...]:
     """The shape of an operation's result on an array; one channel gets no axis if the array has none."""
-    made = operation.output_shape(shape)
-    return made if image.ndim == 3 or made[2] > 1 else made[:2]
+    result = operation.output_shape(shape)
+    return result if image.ndim == 3 or result[2] > 1 else result[:2]
 
 
 def on_array(operation: Operation, image: UInt8Array) -> UInt8Array:
@@ -273,8 +273,8 @@ def on_array(operation: Operation, image: UInt8Array) -> UInt8Array:
     if not image.size:
         shape = ImageShape(image.shape[0], image.shape[1], channels(image))
         return np.zeros(_size_of(operation, image, shape), np.uint8)
-    made = on_array_by_core(operation, image)
-    return through_pillow(image, operation.apply) if made is None else made
+    by_core = on_array_by_core(operation, image)
+    return through_pillow(image, operation.apply) if by_core is None else by_core
 
 
 def call(name: str, arguments: Arguments) -> str:
@@ -334,9 +334,9 @@ REGISTRY: dict[str, type[Operation]] = {}
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def register(cls: type[Interned]) -> type[Interned]:
     """Makes an operation's class a frozen dataclass in `REGISTRY`, through which the conformance tests go."""
-    made = dataclass(frozen=True, slots=True, eq=False)(cls)
-    REGISTRY[made.op] = made
-    return made
+    operation = dataclass(frozen=True, slots=True, eq=False)(cls)
+    REGISTRY[operation.op] = operation
+    return operation
 
 
 def contracts_of(step: object) -> tuple[Contract, ...]:

@@ -44,8 +44,8 @@ def resized(shape: ImageShape, size: tuple[int, ...]) -> ImageShape:
     """An image's shape with another ``(height, width, channels)`` and the same class and dtype."""
     if isinstance(shape, TensorShape):
         return TensorShape.of(size, shape.dtype, shape.pure, shape.ahead)
-    made: ImageShape = new_namedtuple(ImageShape, size)
-    return made
+    shape_after: ImageShape = new_namedtuple(ImageShape, size)
+    return shape_after
 
 
 def _scaling(x: float, y: float, dx: float = 0, dy: float = 0) -> NDArray[np.float64]:

@@ -57,8 +57,8 @@ def as_theirs(given: Arguments) -> Arguments:
 
 def _by_torchvision(image: UInt8Array, name: str, given: Arguments) -> UInt8Array:
     planar = torch.from_numpy(np.require(image, requirements=["C", "W"])).reshape(*image.shape[:2], -1).permute(2, 0, 1)
-    made = functional(name)(planar, **as_theirs(given)).permute(1, 2, 0).numpy()
-    return np.ascontiguousarray(made if image.ndim == 3 or made.shape[2] > 1 else made[..., 0])
+    result = functional(name)(planar, **as_theirs(given)).permute(1, 2, 0).numpy()
+    return np.ascontiguousarray(result if image.ndim == 3 or result.shape[2] > 1 else result[..., 0])
 
 
 def _applied(operation: Operation, image: Pixels, name: str, given: Arguments) -> Pixels:
@@ -66,8 +66,8 @@ def _applied(operation: Operation, image: Pixels, name: str, given: Arguments) -
     if isinstance(image, torch.Tensor):
         result: torch.Tensor = functional(name)(image, **as_theirs(given))
         return result
-    made = on_array_by_core(operation, image)
-    return _by_torchvision(image, name, given) if made is None else made
+    by_core = on_array_by_core(operation, image)
+    return _by_torchvision(image, name, given) if by_core is None else by_core
 
 
 # -- operations that move pixels or look values up
@@ -176,9 +176,9 @@ class OnPixels(FunctionOfV2):
 
     def apply(self, image: Pixels) -> Pixels:
         if self.name == "adjust_contrast" and isinstance(image, np.ndarray):
-            made = _contrast_of_large(image, **self.given)
-            if made is not None:
-                return made
+            by_core = _contrast_of_large(image, **self.given)
+            if by_core is not None:
+                return by_core
         return _applied(self, image, self.name, self.given)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

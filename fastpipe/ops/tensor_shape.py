@@ -30,6 +30,6 @@ class TensorShape(ImageShape):
 
 @lru_cache(maxsize=1024)
 def _tensor_shape(height: int, width: int, channels: int, dtype: torch.dtype, pure: bool, ahead: bool) -> TensorShape:
-    made = TensorShape(height, width, channels)
-    made.dtype, made.pure, made.ahead = dtype, pure, ahead
-    return made
+    shape = TensorShape(height, width, channels)
+    shape.dtype, shape.pure, shape.ahead = dtype, pure, ahead
+    return shape

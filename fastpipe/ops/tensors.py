@@ -32,8 +32,8 @@ class ToImage(PilToTensor):
     """Converts ``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
 
     def apply(self, image: object) -> torch.Tensor:
-        made: torch.Tensor = v2_tensors.functional("to_image")(image)
-        return made
+        result: torch.Tensor = v2_tensors.functional("to_image")(image)
+        return result
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, torch.uint8, pure=False, ahead=True)
@@ -70,8 +70,8 @@ class AsTvImage(ToPureTensor):
     phrase: ClassVar[str] = "a tv_tensors.Image"
 
     def apply(self, image: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = image.as_subclass(imported("torchvision.tv_tensors").Image)
-        return made
+        result: torch.Tensor = image.as_subclass(imported("torchvision.tv_tensors").Image)
+        return result
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(shape, getattr(shape, "dtype", torch.uint8), False, getattr(shape, "ahead", True))
@@ -157,9 +157,9 @@ class TensorOperation(FunctionOfV2):
 
     def apply(self, image: torch.Tensor) -> Any:
         if image.dtype == torch.uint8:
-            made = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
-            if made is not None:
-                return made
+            result = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
+            if result is not None:
+                return result
         return v2_tensors.functional(self.name)(image, **self.given)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

@@ -267,11 +267,11 @@ class _PackRun:
 
     def _run_in_threads(self) -> None:
         function: Callable[[Task], ArchivePiece | list[Row]] = write_files if self._layout.is_one_file_each else make
-        for _, made in map_in_threads(function, self._tasks(FILES), self._jobs):
-            if isinstance(made, ArchivePiece):
-                self._take(made)
+        for _, result in map_in_threads(function, self._tasks(FILES), self._jobs):
+            if isinstance(result, ArchivePiece):
+                self._take(result)
             else:
-                self._take_rows(made)
+                self._take_rows(result)
 
     def _run_on_cluster(self, cluster: Cluster) -> None:
         """Lets workers write files, a few hundred in a task, or whole shards, or pieces of a single archive."""
@@ -321,9 +321,9 @@ class _PackRun:
                 if known is not None and known != state_of(path):
                     raise self._changed(path)
 
-    def _take(self, made: ArchivePiece) -> None:
+    def _take(self, converted: ArchivePiece) -> None:
         """Appends a piece to its archive, and records its rows."""
-        self._take_rows(self._part(made.rows[0].part).append(*made))
+        self._take_rows(self._part(converted.rows[0].part).append(*converted))
 
     def _take_rows(self, rows: Iterable[Row]) -> None:
         """Records the rows of written files; commits every ``COMMIT_S`` seconds."""

@@ -196,12 +196,12 @@ class Smaller:
             return data, None
         _refuse_others(header)
         try:
-            pixels, made = self._encoded(data, header, size)
-            decoded = np.asarray(open_image(made))
+            pixels, encoded = self._encoded(data, header, size)
+            decoded = np.asarray(open_image(encoded))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise NotPackableError(f"it was to be made smaller, and Pillow can't: {error}") from error
         format = "JPEG" if header.format in _JPEGS else header.format
-        return made, Change(format, header.size, size, len(data), len(made), _squared_error(pixels, decoded))
+        return encoded, Change(format, header.size, size, len(data), len(encoded), _squared_error(pixels, decoded))
 
     def _encoded(self, data: bytes, header: Header, size: Size) -> tuple[Array, bytes]:
         """Resizes an image; returns the pixels, and the new file."""

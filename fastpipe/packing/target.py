@@ -96,16 +96,16 @@ class Target:
     @contextlib.contextmanager
     def made_folder(self) -> Iterator[None]:
         """Makes the target's folder; if the block raises, removes the folders that it made and that are still empty."""
-        above, made = self.folder, []
+        above, new_folders = self.folder, []
         while not os.path.lexists(above):
-            made.append(above)
+            new_folders.append(above)
             above = os.path.dirname(above)
         os.makedirs(self.folder, exist_ok=True)
         try:
             yield
         except BaseException:
             with contextlib.suppress(OSError):  # it isn't empty
-                for folder in made:
+                for folder in new_folders:
                     os.rmdir(folder)
             raise
 

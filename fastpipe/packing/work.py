@@ -114,10 +114,10 @@ def write_files_on_cluster(task: Task) -> list[Row]:
 
 def write_piece(task: Task) -> tuple[list[Row], str]:
     """Writes a piece of an archive to a separate file, in a cluster's worker; returns its rows, and the file's name."""
-    made = make(task)
+    piece = make(task)
     name = f"{task.part}.{secrets.token_hex(8)}.piece{PART}"
-    write_checked(os.path.join(task.folder, name), made.data)
-    return made.rows, name
+    write_checked(os.path.join(task.folder, name), piece.data)
+    return piece.rows, name
 
 
 def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | None]]]]:
@@ -136,16 +136,18 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
         modified_ns = item.modified_ns if isinstance(item.path, ArchiveMember) else stamp
         if item.converted:
             ending = "" if item.kept.endswith(BY_CONTENT) else posixpath.splitext(item.kept)[1]
-            made = task.conversion.convert(data, ending, modified_ns)
+            converted = task.conversion.convert(data, ending, modified_ns)
         else:
-            made = Converted(data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE)
-        name = _by_content(item.kept, made.data) if made.kept else _of_original(item.converted, made.ending)
-        if made.modified_ns is not None:
-            modified_ns = made.modified_ns
-        changes = None if made.change is None else Changes.of(made.change)
-        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=made.kept, change=changes)
-        row = row._replace(exact=int(made.exact))
-        yield row, [(name, made.data, modified_ns), *((*beside, None) for beside in item.beside)]
+            converted = Converted(data, _OTHERS if task.conversion.takes(item.kept) else _NO_IMAGE)
+        name = (
+            _by_content(item.kept, converted.data) if converted.kept else _of_original(item.converted, converted.ending)
+        )
+        if converted.modified_ns is not None:
+            modified_ns = converted.modified_ns
+        changes = None if converted.change is None else Changes.of(converted.change)
+        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=converted.kept, change=changes)
+        row = row._replace(exact=int(converted.exact))
+        yield row, [(name, converted.data, modified_ns), *((*beside, None) for beside in item.beside)]
 
 
 def state_of(path: str) -> tuple[int, int]:

@@ -99,9 +99,9 @@ class RemoteSource(ByteSource):
 
     def above(self, count: int) -> RemoteSource:
         """The source `count` folders above this one, with the same options."""
-        made = copy.copy(self)  # without the open file system
-        made._url = self._url.rstrip("/").rsplit("/", count)[0]
-        return made
+        source = copy.copy(self)  # without the open file system
+        source._url = self._url.rstrip("/").rsplit("/", count)[0]
+        return source
 
     def list(self) -> Iterator[Entry]:
         level = [""]

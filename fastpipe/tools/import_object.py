@@ -146,12 +146,12 @@ def _made(place: str, found: object) -> object:
             ) from error
         return found  # a function that takes the image is a transform as well
     try:
-        made = found()
+        result = found()
     except Exception as error:  # the user's function may raise anything
         raise PlanError(f"{place!r}: calling it fails: {describe_error(error)}") from error
-    if made is None:
+    if result is None:
         raise PlanError(f"{place!r} is {_described(found)} that returns None: let it return the transform")
-    return made
+    return result
 
 
 def _described(found: object) -> str:

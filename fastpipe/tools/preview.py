@@ -306,7 +306,7 @@ def marked(picture: Image.Image, targets: object) -> Image.Image:
     tv_tensors, draw = (importlib.import_module(f"torchvision.{name}") for name in ("tv_tensors", "utils"))
     leaves = importlib.import_module("torch.utils._pytree").tree_leaves(targets)
     size = (picture.height, picture.width)
-    made = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
+    picture_tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
     for leaf in leaves:
         if isinstance(leaf, tv_tensors.Mask) and tuple(leaf.shape[-2:]) == size and leaf.ndim in (2, 3):
             planes = leaf.as_subclass(torch.Tensor).cpu().reshape(-1, *size)
@@ -314,7 +314,7 @@ def marked(picture: Image.Image, targets: object) -> Image.Image:
                 values = planes.unique()
                 planes = planes == values[values != 0][:256].reshape(-1, 1, 1)
             if len(planes):
-                made = draw.draw_segmentation_masks(made, planes > 0, 0.5, _colors(len(planes)))
+                picture_tensor = draw.draw_segmentation_masks(picture_tensor, planes > 0, 0.5, _colors(len(planes)))
     for leaf in leaves:
         if getattr(leaf, "canvas_size", None) != size:
             continue
@@ -324,11 +324,13 @@ def marked(picture: Image.Image, targets: object) -> Image.Image:
             boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)] if boxes.shape[-1] == 4 else boxes[:0]  # upright boxes
             if len(boxes):
                 width = max(2, max(size) // 150)
-                made = draw.draw_bounding_boxes(made, boxes, None, _colors(len(boxes)), width=width)
+                picture_tensor = draw.draw_bounding_boxes(picture_tensor, boxes, None, _colors(len(boxes)), width=width)
         else:
             points = leaf.as_subclass(torch.Tensor).cpu().reshape(-1, 1, 2)
-            made = draw.draw_keypoints(made, points, colors=_MARKS[0], radius=max(2, max(size) // 100))
-    return Image.fromarray(made.permute(1, 2, 0).numpy())
+            picture_tensor = draw.draw_keypoints(
+                picture_tensor, points, colors=_MARKS[0], radius=max(2, max(size) // 100)
+            )
+    return Image.fromarray(picture_tensor.permute(1, 2, 0).numpy())
 
 
 def _colors(count: int) -> list[tuple[int, int, int]]:

@@ -57,9 +57,9 @@ DatasetT = TypeVar("DatasetT", bound=ImageDataset)
 
 def unseeded(dataset: DatasetT) -> DatasetT:
     """A copy of a dataset that draws from the global generators, whatever its seed."""
-    made = copy.copy(dataset)
-    made.seed = None
-    return made
+    copied = copy.copy(dataset)
+    copied.seed = None
+    return copied
 
 
 def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:

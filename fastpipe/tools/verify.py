@@ -159,12 +159,12 @@ class Comparison:
     def _outcome(self, key: int, make: Callable[[], object]) -> tuple[object, GeneratorStates]:
         """Calls `make` with a sample's random numbers; returns its result or error, and the generators' final state."""
         with keyed_globals(key):
-            made: object
+            outcome: object
             try:
-                made = make()
+                outcome = make()
             except Exception as error:  # such as for a crop larger than the image; foreign code may raise anything
-                made = error
-            return made, GeneratorStates.of()
+                outcome = error
+            return outcome, GeneratorStates.of()
 
     def _by_torchvision(self) -> object:
         if isinstance(self.whole, Exception):

@@ -35,19 +35,19 @@ def converted(kind: type, program: Any, is_program: bool) -> Converted:
 
     It shares the original's ``__dict__``, so a change of one changes the other.
     """
-    made, set_ = object.__new__(_class_of(kind)), object.__setattr__
-    set_(made, "_kind", kind)
-    set_(made, "_program", program)
-    set_(made, "_is_program", is_program)
-    set_(made, "__dict__", vars(program if is_program else program.transforms[0]))
-    return made
+    result, set_ = object.__new__(_class_of(kind)), object.__setattr__
+    set_(result, "_kind", kind)
+    set_(result, "_program", program)
+    set_(result, "_is_program", is_program)
+    set_(result, "__dict__", vars(program if is_program else program.transforms[0]))
+    return result
 
 
 @lru_cache(maxsize=512)
 def _class_of(kind: type) -> type[Converted]:
     names = {"__slots__": (), "__doc__": kind.__doc__, "__module__": __name__}
-    made: type[Converted] = type(kind)(kind.__name__, (Converted, kind), names)
-    return made
+    derived: type[Converted] = type(kind)(kind.__name__, (Converted, kind), names)
+    return derived
 
 
 def seen_through(transform: object) -> object:

@@ -66,15 +66,15 @@ def _files(dataset: Foreign) -> Files:
 
 def _converted(dataset: Foreign, _: Convert) -> FolderDataset:
     files, reader = _files(dataset), dataset.reader
-    made = FolderDataset(
+    folder = FolderDataset(
         dataset.transform, dataset.target_transform, max_bad_fraction=1.0, on_error=NextSample(len(reader))
     )
-    made.root, made.class_to_idx = reader.root, reader.class_to_idx
-    set_samples(made, map(files, range(len(reader))))
-    made._fastpipe_reader = copy.copy(reader)
-    made._fastpipe_reader.samples = made.samples  # mapped arrays instead of a list of objects in each worker
-    copy_attributes(made, dataset)
-    return made
+    folder.root, folder.class_to_idx = reader.root, reader.class_to_idx
+    set_samples(folder, map(files, range(len(reader))))
+    folder._fastpipe_reader = copy.copy(reader)
+    folder._fastpipe_reader.samples = folder.samples  # mapped arrays instead of a list of objects in each worker
+    copy_attributes(folder, dataset)
+    return folder
 
 
 TABLE = {

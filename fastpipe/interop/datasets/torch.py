@@ -37,21 +37,21 @@ def _tensors(dataset: TensorDataset, convert: Convert) -> TensorBatches:
             raise NotConvertible(
                 f"tensors[{number}] is a {type(tensor).__name__} of {tensor.layout}, not a dense tensor"
             )
-    made = TensorBatches(*dataset.tensors)
-    copy_attributes(made, dataset)
-    return made
+    batches = TensorBatches(*dataset.tensors)
+    copy_attributes(batches, dataset)
+    return batches
 
 
 def _subset(dataset: Subset[object], convert: Convert) -> Subset[object]:
-    made = Subset(convert(dataset.dataset), dataset.indices)
-    copy_attributes(made, dataset)
-    return made
+    subset = Subset(convert(dataset.dataset), dataset.indices)
+    copy_attributes(subset, dataset)
+    return subset
 
 
 def _concat(dataset: ConcatDataset[object], convert: Convert) -> ConcatDataset[object]:
-    made = copy.copy(dataset)
-    made.datasets = [convert(part) for part in dataset.datasets]
-    return made
+    concatenated = copy.copy(dataset)
+    concatenated.datasets = [convert(part) for part in dataset.datasets]
+    return concatenated
 
 
 TABLE = {

@@ -64,9 +64,9 @@ class _Labelled(_Array):
     @classmethod
     def _fastpipe_of(cls, dataset: Foreign) -> Foreign:
         count = len(dataset.data)
-        made = cls(dataset.data, range(count), dataset.transform, dataset.target_transform, channels_first=True)
-        del made.targets  # torchvision has `labels` instead
-        return made
+        converted = cls(dataset.data, range(count), dataset.transform, dataset.target_transform, channels_first=True)
+        del converted.targets  # torchvision has `labels` instead
+        return converted
 
     def target_of(self, index: int) -> Foreign:
         return None if self.labels is None else int(self.labels[index])
@@ -105,23 +105,23 @@ def _check_loader(dataset: object) -> None:
         raise NotConvertible(f"torchvision's image backend is {backend}")
 
 
-def _with_attributes(made: Foreign, dataset: Foreign) -> Foreign:
+def _with_attributes(converted: Foreign, dataset: Foreign) -> Foreign:
     """Copies the attributes of torchvision's dataset to ours; returns ours."""
-    made.root = dataset.root
-    if isinstance(made, _Described):
-        made._fastpipe_repr = dataset.extra_repr()
-    copy_attributes(made, dataset)
-    return made
+    converted.root = dataset.root
+    if isinstance(converted, _Described):
+        converted._fastpipe_repr = dataset.extra_repr()
+    copy_attributes(converted, dataset)
+    return converted
 
 
-def set_samples(made: IndexedDataset, samples: Iterable[tuple[str | os.PathLike[str], Foreign]]) -> None:
+def set_samples(dataset: IndexedDataset, samples: Iterable[tuple[str | os.PathLike[str], Foreign]]) -> None:
     """Sets a dataset's samples; mapped arrays if targets are integers."""
     rows = [*samples]
     paths, targets = [os.fspath(path) for path, _ in rows], [target for _, target in rows]
     if set(map(type, targets)) == {int}:
-        made._fastpipe_set_samples(index_of_rows((paths, targets)))
+        dataset._fastpipe_set_samples(index_of_rows((paths, targets)))
     else:
-        made._fastpipe_set_samples(list(zip(paths, targets, strict=True)))
+        dataset._fastpipe_set_samples(list(zip(paths, targets, strict=True)))
 
 
 def _folder_files(dataset: Foreign) -> Files:
@@ -136,30 +136,30 @@ def _listed_files(dataset: Foreign) -> Files:
 
 
 def _of_files(kind: type[IndexedDataset], files: Callable[[Foreign], Files], dataset: Foreign, _: Convert) -> Foreign:
-    made = object.__new__(kind)
-    ImageDataset.__init__(made, dataset.transform, dataset.target_transform)
-    set_samples(made, map(files(dataset), range(len(dataset))))
-    if isinstance(made, ImageFolder):
-        made.extensions = dataset.extensions
-    return _with_attributes(made, dataset)
+    converted = object.__new__(kind)
+    ImageDataset.__init__(converted, dataset.transform, dataset.target_transform)
+    set_samples(converted, map(files(dataset), range(len(dataset))))
+    if isinstance(converted, ImageFolder):
+        converted.extensions = dataset.extensions
+    return _with_attributes(converted, dataset)
 
 
 def _coco(dataset: Foreign, _: Convert) -> Foreign:
-    made = object.__new__(detection.CocoDetection)
-    JointDataset.__init__(made, transforms=dataset.transforms)
-    made.annotations = LoadedAnnotations(dataset.coco, dataset.ids)
-    made.coco = dataset.coco
-    return _with_attributes(made, dataset)
+    converted = object.__new__(detection.CocoDetection)
+    JointDataset.__init__(converted, transforms=dataset.transforms)
+    converted.annotations = LoadedAnnotations(dataset.coco, dataset.ids)
+    converted.coco = dataset.coco
+    return _with_attributes(converted, dataset)
 
 
 def _voc(kind: type[detection.VOCDetection | detection.VOCSegmentation], dataset: Foreign, _: Convert) -> Foreign:
-    made = object.__new__(kind)
-    JointDataset.__init__(made, transforms=dataset.transforms)
+    converted = object.__new__(kind)
+    JointDataset.__init__(converted, transforms=dataset.transforms)
     images, targets = list(map(os.fspath, dataset.images)), list(map(os.fspath, dataset.targets))
-    made.index = index_of_rows((images, [0] * len(images)))
-    if made.images != images or made.targets != targets:
+    converted.index = index_of_rows((images, [0] * len(images)))
+    if converted.images != images or converted.targets != targets:
         raise NotConvertible("its lists of images and of targets aren't those of VOC's folders")
-    return _with_attributes(made, dataset)
+    return _with_attributes(converted, dataset)
 
 
 def _array(kind: type[_Array], dataset: object, _: Convert) -> Foreign:
@@ -177,10 +177,10 @@ def _wrapped(dataset: Foreign, convert: Convert) -> Foreign:
     inner.transform, inner.target_transform = (
         (both.transform, both.target_transform) if is_standard(both) else (None,) * 2
     )
-    made = convert(inner)
-    if both is not None and not is_standard(both) and not isinstance(made, JointDataset):
+    converted = convert(inner)
+    if both is not None and not is_standard(both) and not isinstance(converted, JointDataset):
         raise NotConvertible("its transforms take image and target together, and its target is a number")
-    return detection.wrap_dataset_for_transforms_v2(made, dataset._target_keys)
+    return detection.wrap_dataset_for_transforms_v2(converted, dataset._target_keys)
 
 
 _FOLDER_FREE = frozenset({"find_classes", "make_dataset", "parse_archives", "split_folder"})

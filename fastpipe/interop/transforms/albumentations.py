@@ -58,8 +58,8 @@ def run(transform: Foreign, data: Data) -> Data:
         root = call.root(transform) if _fits(transform, data, windows) else None
         if root is None:
             whole = {name: value.whole() if isinstance(value, Pixels) else value for name, value in data.items()}
-            made: Data = transform(**whole)
-            return made
+            results: Data = transform(**whole)
+            return results
         return call.result(root(**{**data, **call.blanks()}))
 
 
@@ -219,8 +219,8 @@ class _Call:
             shape = (pixels.shape[0], *self.size, *pixels.shape[3:])
         else:
             shape = (*self.size, *pixels.shape[2:])
-        made: Array = np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
-        return made
+        array: Array = np.ndarray(shape, np.uint8, b"\0", strides=(0,) * len(shape))
+        return array
 
     def note(self, transform: object, params: Params) -> None:
         motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
@@ -286,8 +286,8 @@ class _StandIn:
         return self._call.data_after(self, self._run(*args, **data))
 
     def _run(self, *args: object, **data: Foreign) -> Data:
-        made: Data = type(self._original).__call__(self, *args, **data)
-        return made
+        results: Data = type(self._original).__call__(self, *args, **data)
+        return results
 
 
 class _Container(_StandIn):
@@ -321,8 +321,8 @@ class _Member(_StandIn):
         call.note(transform, params)
         windows = call.windows
         other = {name: value for name, value in data.items() if name not in windows}
-        made = transform.apply_with_params(params, **other) if other else other
-        return {name: call.blank(name) if name in windows else made[name] for name in data}
+        results = transform.apply_with_params(params, **other) if other else other
+        return {name: call.blank(name) if name in windows else results[name] for name in data}
 
 
 def _stand_in(transform: Foreign, call: _Call) -> _StandIn:
@@ -348,17 +348,17 @@ class _Normalize(_StandIn):
         mean, factor = self.mean_np, self.denominator
         three = mean.shape == factor.shape == (3,) and mean.dtype == factor.dtype == np.float32
         if not three or not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.shape[2:] != (3,):
-            made: Data = self._original.apply_with_params(params, *args, **data)
-            return made
-        made = self._original.apply_with_params(params, *args, **{**data, "image": None})
-        return {**made, "image": _normalized(np.ascontiguousarray(image), mean, factor)}
+            results: Data = self._original.apply_with_params(params, *args, **data)
+            return results
+        results = self._original.apply_with_params(params, *args, **{**data, "image": None})
+        return {**results, "image": _normalized(np.ascontiguousarray(image), mean, factor)}
 
 
 def _normalized(image: Array, mean: Array, factor: Array) -> Array:
     """``(image - mean) * factor`` in float32, equal to albumentations' table for each byte."""
-    made = normalized_by_factor(image, mean, factor)
-    if made is not None:
-        return made
+    normalized = normalized_by_factor(image, mean, factor)
+    if normalized is not None:
+        return normalized
     height, width, _ = image.shape
     means, factors = (torch.from_numpy(np.tile(values, width)) for values in (mean, factor))
     rows = torch.from_numpy(image.reshape(height, width * 3)).float()

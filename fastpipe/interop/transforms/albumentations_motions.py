@@ -128,10 +128,10 @@ def _turned_by(transform: object, params: Params, size: Size) -> Motion:
 def _turn_of(kind: type, group_element: object, factor: object) -> Turn:
     """The turn of a class, found by applying it to an image of four pixels."""
     image = np.arange(4, dtype=np.uint8).reshape(2, 2)
-    made = kind(p=1).apply(image, group_element=group_element, factor=factor)
+    theirs = kind(p=1).apply(image, group_element=group_element, factor=factor)
     for swapped, rows_back, columns_back in product((False, True), repeat=3):
         turned = (image.T if swapped else image)[:: -1 if rows_back else 1, :: -1 if columns_back else 1]
-        if np.array_equal(turned, made):
+        if np.array_equal(turned, theirs):
             return swapped, rows_back, columns_back
     raise LookupError(f"{kind.__name__} doesn't turn an image")
 

@@ -43,9 +43,9 @@ def adapter(kind: type) -> Adapt:
     new, set_ = object.__new__, object.__setattr__
 
     def adapt(original: object) -> object:
-        made: object = new(kind)
-        set_(made, "__dict__", original.__dict__)  # shared, not copied, so that changes show
-        set_(made, "original", original)
-        return made
+        adapted: object = new(kind)
+        set_(adapted, "__dict__", original.__dict__)  # shared, not copied, so that changes show
+        set_(adapted, "original", original)
+        return adapted
 
     return adapt

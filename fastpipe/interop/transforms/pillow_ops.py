@@ -87,8 +87,8 @@ class MixChains(ops.Operation):
     def _run(chain: tuple[Step, ...], image: UInt8Array) -> UInt8Array:
         if not chain:
             return image
-        made: UInt8Array = run_on_image(lower(chain, ImageShape(*(*image.shape, 1)[:3])), image)
-        return made.reshape(image.shape)
+        result: UInt8Array = run_on_image(lower(chain, ImageShape(*(*image.shape, 1)[:3])), image)
+        return result.reshape(image.shape)
 
     @staticmethod
     def _blended(image: Image.Image, results: Iterable[tuple[float, UInt8Array]]) -> Image.Image:

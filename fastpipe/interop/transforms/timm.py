@@ -74,8 +74,8 @@ def _one_of(interpolation: Foreign, python: PythonRandom) -> Foreign:
 
 def _resize(size: tuple[int, int], interpolation: InterpolationMode) -> ops.Operation:
     """The operation for timm's antialiased resize."""
-    made: ops.Operation = ops.interned_once(_resize_to, *size, interpolation)
-    return made
+    operation: ops.Operation = ops.interned_once(_resize_to, *size, interpolation)
+    return operation
 
 
 def _resize_to(height: int, width: int, interpolation: InterpolationMode) -> ops.Resize:

@@ -167,8 +167,8 @@ def made_samples(
     wanted = MIXES if formats is None else formats
     for format in wanted:
         if format not in MIXES:
-            made = ", ".join(MIXES)
-            raise DatasetError(f"can't make {format!r} images (made: {made}); name a folder that holds some")
+            names = ", ".join(MIXES)
+            raise DatasetError(f"can't make {format!r} images (made: {names}); name a folder that holds some")
         kinds = MIXES[format]
         for number in range(count):
             progress(len(samples), count * len(wanted), "making images")

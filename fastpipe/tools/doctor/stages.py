@@ -96,10 +96,10 @@ def time_stages(
             picked = [indices[(images + k) % len(indices)] for k in range(size)]
             before = time.perf_counter()
             samples = samples_at(picked)
-            made = time.perf_counter()
+            finished = time.perf_counter()
             batch = collate(samples)
-            collated_s += time.perf_counter() - made
-            made_s += made - before
+            collated_s += time.perf_counter() - finished
+            made_s += finished - before
             images += size
             del samples, batch  # not timed, as in training the main process frees the batch
         passed = time.perf_counter() - start

@@ -72,8 +72,8 @@ def changed(operation: Operation, img: object, *arguments: object) -> Pixels:
     """
     if isinstance(img, np.ndarray):
         return _changed_array(operation, img, _GRAY_OR_RGB)
-    made = run_operation(operation, img)
-    return getattr(_pil, operation.op)(img, *arguments) if made is None else made
+    by_core = run_operation(operation, img)
+    return getattr(_pil, operation.op)(img, *arguments) if by_core is None else by_core
 
 
 # -- arrays
@@ -185,8 +185,8 @@ def hflip(img: Pixels) -> Pixels:
         return _changed_array(_HFLIP, img, ANY, geometry.hflip)
     # Checked inline: with one more Python call, small images would take longer than in Pillow.
     is_large = isinstance(img, Image) and img.width * img.height >= _HFLIP.least_pixels(3)
-    made = run_operation(_HFLIP, img) if is_large else None
-    return _pil.hflip(img) if made is None else made
+    by_core = run_operation(_HFLIP, img) if is_large else None
+    return _pil.hflip(img) if by_core is None else by_core
 
 
 def vflip(img: Pixels) -> Pixels:
@@ -209,8 +209,8 @@ def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMod
         warnings.warn(
             "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=3
         )
-    made = run_operation(resize_to([height, width], interpolation), img)
-    return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if made is None else made
+    by_core = run_operation(resize_to([height, width], interpolation), img)
+    return _pil.resize(img, [height, width], pil_modes_mapping[interpolation]) if by_core is None else by_core
 
 
 def resized_crop(
@@ -222,8 +222,8 @@ def resized_crop(
 
 def pad(img: Pixels, padding: Ints, fill: Fill = 0, padding_mode: str = "constant") -> Pixels:
     if not isinstance(img, np.ndarray):
-        made = None if padding_mode == "constant" else run_operation(Pad(padding, fill, padding_mode), img)
-        return _pil.pad(img, padding, fill, padding_mode) if made is None else made
+        by_core = None if padding_mode == "constant" else run_operation(Pad(padding, fill, padding_mode), img)
+        return _pil.pad(img, padding, fill, padding_mode) if by_core is None else by_core
     check_array(img)
     padding = _pil.check_pad_arguments(padding, fill, padding_mode)
     if not _is_uint8(img):
@@ -278,9 +278,9 @@ def affine(
     arguments = angle, translate, scale, shear, interpolation, fill, center
     if isinstance(img, np.ndarray):
         return _changed_array(Affine(*arguments), img)
-    made = None if _is_small(img, interpolation) else run_operation(Affine(*arguments), img)
-    if made is not None:
-        return made
+    by_core = None if _is_small(img, interpolation) else run_operation(Affine(*arguments), img)
+    if by_core is not None:
+        return by_core
     # Pillow's origin is the top left corner. The centre is half a pixel less than the true one, as in torchvision, so
     # that a turn by 90 degrees agrees with torch.rot90.
     _, height, width = _pil.get_dimensions(img)
@@ -300,16 +300,16 @@ def perspective(
     """Warps an image in perspective; ``coefficients`` are those of the points."""
     if isinstance(img, np.ndarray):
         return _changed_array(Perspective(startpoints, endpoints, interpolation, fill), img)
-    made = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)
-    return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if made is None else made
+    by_core = run_operation(PerspectiveBy(coefficients, interpolation, fill), img)
+    return _pil.perspective(img, coefficients, pil_modes_mapping[interpolation], fill) if by_core is None else by_core
 
 
 def elastic_transform(img: Pixels, displacement: Tensor, interpolation: InterpolationMode, fill: Fill) -> Pixels:
     operation = ElasticTransform(displacement, interpolation, fill)
     if not isinstance(img, np.ndarray):
         if shape_of(img) is None:
-            made: Image = to_pil_image(operation.apply(pil_to_tensor(img)), img.mode)  # type: ignore[no-untyped-call]
-            return made
+            warped: Image = to_pil_image(operation.apply(pil_to_tensor(img)), img.mode)  # type: ignore[no-untyped-call]
+            return warped
         return _pil.from_array(
             np.asarray(elastic_transform(np.asarray(img), displacement, interpolation, fill)), img.mode
         )
@@ -326,10 +326,10 @@ def gaussian_blur(img: Pixels, kernel_size: Sequence[int], sigma: list[float]) -
     if not isinstance(img, np.ndarray):
         if not _pil._is_pil_image(img):
             raise TypeError(f"img should be PIL Image or Tensor. Got {type(img)}")
-        made = run_operation(operation, img)
-        if made is None:
-            made = to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
-        return made
+        blurred = run_operation(operation, img)
+        if blurred is None:
+            blurred = to_pil_image(operation.apply(pil_to_tensor(img)), mode=img.mode)  # type: ignore[no-untyped-call]
+        return blurred
     check_array(img)
     # The blur mirrors the image at its edges, so an edge must be longer than the mirrored part: torch's rule and error.
     if _is_uint8(img) and (kernel_size[0] // 2 >= img.shape[1] or kernel_size[1] // 2 >= img.shape[0]):

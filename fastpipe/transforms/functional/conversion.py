@@ -49,9 +49,9 @@ def to_tensor(pic: PILImage | np.ndarray) -> Tensor:
         array = pic[:, :, None] if pic.ndim == 2 else pic
     elif isinstance(pic, PILImage):
         if torch.get_default_dtype() == torch.float32:
-            made = _from_memory(ops.ToTensor(), pic)
-            if made is not None:
-                return made
+            by_core = _from_memory(ops.ToTensor(), pic)
+            if by_core is not None:
+                return by_core
         array = _pixels(pic, np.asarray(pic, _ARRAY_DTYPES.get(pic.mode, np.uint8)))
         if pic.mode == "1":
             array = 255 * array
@@ -83,9 +83,9 @@ def pil_to_tensor(pic: Any) -> Tensor:
         return kernels.array_to_tensor(pic)
     if not isinstance(pic, PILImage):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    made = _from_memory(ops.PilToTensor(), pic)
-    if made is not None:
-        return made
+    by_core = _from_memory(ops.PilToTensor(), pic)
+    if by_core is not None:
+        return by_core
     return torch.as_tensor(_pixels(pic, np.asarray(pic)).copy()).permute((2, 0, 1))
 
 
@@ -95,8 +95,8 @@ def _from_memory(conversion: ops.ToTensor | ops.PilToTensor, pic: PILImage) -> T
     if shape is None or not core.available():
         return None
     in_rows = isinstance(conversion, ops.PilToTensor) or shape.channels == 1
-    made: Tensor = on_pixels(pic, (), ops.fused_conversion((conversion,), shape.channels)[0], None, in_rows=in_rows)
-    return made
+    tensor: Tensor = on_pixels(pic, (), ops.fused_conversion((conversion,), shape.channels)[0], None, in_rows=in_rows)
+    return tensor
 
 
 def _pixels(pic: PILImage, array: "Array") -> "Array":

@@ -248,9 +248,9 @@ def resized_crop(
     """
     if not isinstance(img, torch.Tensor):  # noqa: SIM102 - TorchScript must not compile the inner condition
         if antialias is not False:
-            made = _images.resized_crop(img, top, left, height, width, size, interpolation)
-            if made is not None:
-                return made
+            by_core = _images.resized_crop(img, top, left, height, width, size, interpolation)
+            if by_core is not None:
+                return by_core
     img = crop(img, top, left, height, width)
     return resize(img, size, interpolation, antialias=antialias)
 

@@ -40,14 +40,14 @@ def _for_shape(shape: ImageShape, steps: Steps) -> Steps:
     """The steps themselves for an image with pixels; converted to tensor operations if the image is a tensor by now."""
     if not isinstance(shape, ops.TensorShape):
         return steps
-    made: list[ops.Operation] = []
+    operations: list[ops.Operation] = []
     for step in steps:
-        if made:
-            shape = made[-1].output_shape(shape)
+        if operations:
+            shape = operations[-1].output_shape(shape)
         assert isinstance(step, ops.Operation)
         assert isinstance(shape, ops.TensorShape)
-        made.append(ops.as_tensor_operation(step, shape))
-    return tuple(made)
+        operations.append(ops.as_tensor_operation(step, shape))
+    return tuple(operations)
 
 
 def _flip(operation: ops.Operation) -> Draw:

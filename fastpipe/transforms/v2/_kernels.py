@@ -48,8 +48,8 @@ def routed(original: Function) -> Function:
 
     @functools.wraps(original)
     def function(*args: object, **kwargs: object) -> object:
-        made = by_fastpipe(original, args[0], args[1:], kwargs) if args else None
-        return original(*args, **kwargs) if made is None else made
+        result = by_fastpipe(original, args[0], args[1:], kwargs) if args else None
+        return original(*args, **kwargs) if result is None else result
 
     function.__module__ = "fastpipe.transforms.v2.functional"
     # TorchScript compiles torchvision's function, as for torch.jit.script_if_tracing.
@@ -61,15 +61,15 @@ def routed(original: Function) -> Function:
 
 def with_functional(method: types.FunctionType, functional: types.ModuleType) -> Function:
     """Copies a method of torchvision's so that its global ``F`` is the given module."""
-    made = types.FunctionType(
+    copied = types.FunctionType(
         method.__code__,
         {**method.__globals__, "F": functional},
         method.__name__,
         method.__defaults__,
         method.__closure__,
     )
-    made.__kwdefaults__ = method.__kwdefaults__
-    return functools.wraps(method)(made)
+    copied.__kwdefaults__ = method.__kwdefaults__
+    return functools.wraps(method)(copied)
 
 
 # -- tensors
@@ -88,8 +88,8 @@ def _on_tensor(function: Function, image: object, args: tuple[object, ...], kwar
         return None
     if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves videos unchanged in some functions
         return None
-    made = v2_tensors.run(name, image.as_subclass(torch.Tensor), *args, **kwargs)
-    return made if made is None or type(image) is torch.Tensor else tv_tensors.wrap(made, like=image)
+    by_core = v2_tensors.run(name, image.as_subclass(torch.Tensor), *args, **kwargs)
+    return by_core if by_core is None or type(image) is torch.Tensor else tv_tensors.wrap(by_core, like=image)
 
 
 # -- PIL images
@@ -167,15 +167,15 @@ def _to_tensor_in_rows(image: PIL.Image.Image) -> torch.Tensor | None:
     shape = shape_of(image)
     if shape is None or not core.available() or torch._C._len_torch_function_stack():  # e.g. a default device
         return None
-    made: torch.Tensor = run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
-    return made
+    tensor: torch.Tensor = run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
+    return tensor
 
 
 def _to_image(image: PIL.Image.Image) -> torch.Tensor | None:
-    made = _to_tensor_in_rows(image)
-    if made is None:
+    tensor = _to_tensor_in_rows(image)
+    if tensor is None:
         return None
-    wrapped: torch.Tensor = made.as_subclass(tv_tensors.Image)
+    wrapped: torch.Tensor = tensor.as_subclass(tv_tensors.Image)
     return wrapped
 
 

@@ -51,17 +51,17 @@ class Planned:
         A uint8 array that is the sample's image is transformed like a PIL image.
         """
         if self._runs_alone and len(inputs) == 1 and isinstance(inputs[0], PIL.Image.Image):
-            made = _run_alone(self, inputs[0])
-            if made is not None:
-                return made
+            result = _run_alone(self, inputs[0])
+            if result is not None:
+                return result
         if not _may_have_array(inputs) or _takes_arrays(self):
             return super().forward(*inputs)  # type: ignore[misc]
         return _with_array(self, super().forward, inputs)  # type: ignore[misc]
 
     def _call_kernel(self, functional: Function, inpt: object, *args: object, **kwargs: object) -> object:
         """Calls torchvision's kernel; the core's instead on uint8 tensors in main memory and on PIL images."""
-        made = by_fastpipe(functional, inpt, args, kwargs)
-        return super()._call_kernel(functional, inpt, *args, **kwargs) if made is None else made  # type: ignore[misc]
+        result = by_fastpipe(functional, inpt, args, kwargs)
+        return super()._call_kernel(functional, inpt, *args, **kwargs) if result is None else result  # type: ignore[misc]
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         """Draws the steps for an image of that shape, with the same random numbers as calling the transform."""
@@ -104,8 +104,8 @@ class PlannedV2Compose(Planned, ComposePlanSlot):
             if whole and _takes_samples(plan.runs[0].drawn[0]) and all(type(value) in _PLAIN for value in inputs[1:]):
                 return (plan(inputs[0]), *inputs[1:])
         may_have_picture = len(inputs) > 1 or (bool(inputs) and isinstance(inputs[0], (dict, list, tuple)))
-        made = _with_picture(self, inputs) if may_have_picture else None
-        return super().forward(*inputs) if made is None else made
+        result = _with_picture(self, inputs) if may_have_picture else None
+        return super().forward(*inputs) if result is None else result
 
 
 def _takes_samples(transform: object) -> bool:
@@ -124,12 +124,12 @@ def steps_of(transform: theirs.Transform, shape: ImageShape, generators: Generat
     """
     try:
         with torch_draws_from(generators):
-            made = transform(stand_in(shape))
+            result = transform(stand_in(shape))
     except Untraceable as error:
         raise PlanError(f"{type(transform).__name__} can't be planned: {error}.") from error
-    if not isinstance(made, STAND_INS):
-        raise PlanError(f"{type(transform).__name__} gives {type(made).__name__}, not an image.")
-    return made.steps
+    if not isinstance(result, STAND_INS):
+        raise PlanError(f"{type(transform).__name__} gives {type(result).__name__}, not an image.")
+    return result.steps
 
 
 _UNPLANNED = frozenset(
@@ -179,8 +179,8 @@ def planned_class(base: Any, module: str, **own: object) -> type:
         body[_POLICY_METHOD] = with_functional(getattr(base, _POLICY_METHOD), functional)
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
-    made: type = type(base)(base.__name__, (_OWN_WAYS.get(base, Planned), base), body)
-    return made
+    derived: type = type(base)(base.__name__, (_OWN_WAYS.get(base, Planned), base), body)
+    return derived
 
 
 _AutoAugmentBase: Any = theirs.AutoAugment.__mro__[1]
@@ -199,8 +199,8 @@ def _drawing(quick: _draws.Draw) -> Function:
 def _with_params(quick: _params.MakeParams, plain: Function) -> Function:
     def make_params(self: Planned, flat_inputs: list[object]) -> _params.Params:
         """Draws as torchvision's method does; calls that method for cases that `quick` doesn't cover."""
-        made = quick(self, flat_inputs)
-        return plain(self, flat_inputs) if made is None else made
+        params = quick(self, flat_inputs)
+        return plain(self, flat_inputs) if params is None else params
 
     return make_params
 
@@ -353,8 +353,8 @@ def _with_array(transform: theirs.Transform, forward: Function, inputs: tuple[ob
         pixels = np.array(value) if isinstance(value, PIL.Image.Image) else value
         return pixels[..., None] if pixels is not value and array.ndim == 3 and pixels.ndim == 2 else pixels
 
-    made = run_on(PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array))
-    return tree_map(back, made)
+    result = run_on(PIL.Image.fromarray(array[..., 0] if array.ndim == 3 and array.shape[2] == 1 else array))
+    return tree_map(back, result)
 
 
 def _is_picture(value: PIL.Image.Image | torch.Tensor) -> bool:

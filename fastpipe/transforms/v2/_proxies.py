@@ -86,9 +86,9 @@ def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
     if not isinstance(shape, ops.TensorShape):
         return PilStandIn(shape, steps)
     empty = torch.empty((shape.channels, shape.height, shape.width), dtype=shape.dtype, device="meta")
-    made: Any = empty.as_subclass(PureStandIn if shape.pure else TensorStandIn)
-    made.steps, made.ahead = steps, shape.ahead
-    return made  # type: ignore[no-any-return]
+    tensor: Any = empty.as_subclass(PureStandIn if shape.pure else TensorStandIn)
+    tensor.steps, tensor.ahead = steps, shape.ahead
+    return tensor  # type: ignore[no-any-return]
 
 
 def shape_of(image: StandIn) -> ImageShape:

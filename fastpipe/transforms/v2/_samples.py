@@ -75,9 +75,9 @@ class PureMaskStandIn(_Later, torch.Tensor):
 def _mask(
     like: Any, size: tuple[int, ...], steps: tuple[Step, ...], keep: torch.Tensor | None, dtype: torch.dtype, kind: type
 ) -> torch.Tensor:
-    made: torch.Tensor = torch.Tensor._make_subclass(kind, torch.empty(size, dtype=dtype, device="meta"))
-    vars(made).update(load=like.load, whole=like.whole, steps=steps, keep=keep)
-    return made
+    mask: torch.Tensor = torch.Tensor._make_subclass(kind, torch.empty(size, dtype=dtype, device="meta"))
+    vars(mask).update(load=like.load, whole=like.whole, steps=steps, keep=keep)
+    return mask
 
 
 def mask_stand_in(load: LoadMask, count: int, size: tuple[int, int]) -> torch.Tensor:
@@ -148,8 +148,8 @@ def draw_sample(
     alone = not targets
     with torch_draws_from(generators):
         for transform in transforms:
-            made = transform(*sample)
-            sample = (made,) if alone else made
+            changed = transform(*sample)
+            sample = (changed,) if alone else changed
     result = sample[0] if alone else sample
     return image_steps(result), result
 
@@ -163,8 +163,8 @@ def with_pixels(
         if isinstance(leaf, STAND_INS):
             return image
         if isinstance(leaf, (MaskStandIn, PureMaskStandIn)):
-            made = finish(leaf)
-            return tv_tensors.Mask(made) if isinstance(leaf, MaskStandIn) else made
+            result = finish(leaf)
+            return tv_tensors.Mask(result) if isinstance(leaf, MaskStandIn) else result
         return leaf
 
     return tree_map(put, sample)
@@ -175,17 +175,17 @@ def with_pixels(
 
 def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: object) -> torch.Tensor:
     """Makes ``tv_tensors.BoundingBoxes`` for an image of that ``(height, width)``."""
-    made: torch.Tensor = tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
-    return made
+    tensor: torch.Tensor = tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
+    return tensor
 
 
 def xyxy(boxes: object) -> torch.Tensor:
     """Converts boxes to the format XYXY."""
-    made: torch.Tensor = F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
-    return made
+    corners: torch.Tensor = F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
+    return corners
 
 
 def keypoint_tensor(points: object, size: tuple[int, int]) -> torch.Tensor:
     """Makes ``tv_tensors.KeyPoints`` for an image of that ``(height, width)``."""
-    made: torch.Tensor = tv_tensors.KeyPoints(points, canvas_size=tuple(size))
-    return made
+    tensor: torch.Tensor = tv_tensors.KeyPoints(points, canvas_size=tuple(size))
+    return tensor
