@@ -7,7 +7,8 @@ is imported at the first object of such a class, so that nothing here imports a 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
@@ -33,10 +34,11 @@ Adapt = Callable[[Any], Any]
 
 
 class RecipeModule(Protocol):
-    """The functions of a recipe's module."""
+    """The contents of a recipe's module."""
 
-    def find_adapt(self, kind: type) -> Adapt | None:
-        """Returns the function that makes adapters for a class's objects; None for an unknown class."""
+    @property
+    def TABLE(self) -> Mapping[type, type]:
+        """The class that draws for each class of the library that the recipe knows."""
 
     def why_not(self, kind: type) -> str:
         """Why a class isn't planned; empty if there is no reason."""
@@ -81,4 +83,38 @@ def drawn_by_itself(transform: object) -> tuple[object, ...]:
 def find_adapt(kind: type) -> Adapt | None:
     """Returns the function that makes adapters for a class's objects; None for a class that no recipe knows."""
     recipe = recipe_of(kind)
-    return None if recipe is None else recipe.find_adapt(kind)
+    base = None if recipe is None else _known_base(kind, recipe.TABLE)
+    return None if recipe is None or base is None else _adapter(recipe.TABLE[base])
+
+
+def _known_base(kind: type, table: Mapping[type, object]) -> type | None:
+    """The class of a table that equals a class, or from which it derives without a change of its work; else None.
+
+    A subclass may define a constructor, a repr, and methods with new names.
+    """
+    lineage = kind.__mro__
+    place = next((number for number, base in enumerate(lineage) if base in table), None)
+    if place is None:
+        return None
+    base = lineage[place]
+    for between in lineage[:place]:
+        for name, value in vars(between).items():
+            if name in NEUTRAL_NAMES:
+                continue
+            plain = inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
+            if hasattr(base, name) or not plain:
+                return None
+    return base
+
+
+def _adapter(kind: type) -> Adapt:
+    """Returns a function that makes an adapter of that class for an object, whose attributes it shares."""
+    new, set_ = object.__new__, object.__setattr__
+
+    def adapt(original: object) -> object:
+        adapted: object = new(kind)
+        set_(adapted, "__dict__", original.__dict__)  # shared, not copied, so that changes show
+        set_(adapted, "original", original)
+        return adapted
+
+    return adapt

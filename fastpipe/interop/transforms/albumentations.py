@@ -22,7 +22,6 @@ from fastpipe.core.factors import normalized_by_factor
 from fastpipe.interop import Foreign
 from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, Params, place
 from fastpipe.interop.transforms.known_code import has_code
-from fastpipe.transforms.adapters import Adapt
 from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
 from fastpipe.types import Size
 
@@ -40,9 +39,8 @@ _CONTAINERS = tuple(
 _STACKED, _NOT_PLANNED = "masks", frozenset({"images", "volume", "volumes", "mask3d", "masks3d"})
 
 
-def find_adapt(kind: type) -> Adapt | None:
-    """Returns None: a draw changes albumentations' generators, so samples must be made one after the other."""
-    return None
+TABLE: Mapping[type, type] = {}
+"""Empty, as a draw changes albumentations' generators, so that samples must be made one after the other."""
 
 
 def find_run(kind: type) -> Run | None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.transforms.adapters import Adapt
-
 _SAID = ("_draws_from_python", "_draws_nothing", "_is_compose", "_looks_at_shape")  # read from the class itself alone
 
 
 class Drawing:
-    """Base of classes that draw for another library's object, and share its attributes; see `adapter`.
+    """Base of classes that draw for another library's object, and share its attributes.
 
     Attributes:
         original: the other library's object.
@@ -26,7 +24,7 @@ class Drawing:
 
 
 def adapter_class(ours: type, **body: object) -> type:
-    """Makes a class that works as ``ours``, for objects of another library's class; see `adapter`.
+    """Makes a class that works as ``ours``, for objects of another library's class.
 
     Args:
         ours: a class with ``draw``, whose attributes have the same names as the other library's.
@@ -36,16 +34,3 @@ def adapter_class(ours: type, **body: object) -> type:
     names = {"__slots__": ("original",), "__doc__": ours.__doc__}
     kind: Callable[..., type] = type(ours)
     return kind(ours.__name__, (ours,), {**names, **kept, **body, "__module__": __name__})
-
-
-def adapter(kind: type) -> Adapt:
-    """Returns a function that makes an adapter of that class for an object, whose attributes it shares."""
-    new, set_ = object.__new__, object.__setattr__
-
-    def adapt(original: object) -> object:
-        adapted: object = new(kind)
-        set_(adapted, "__dict__", original.__dict__)  # shared, not copied, so that changes show
-        set_(adapted, "original", original)
-        return adapted
-
-    return adapt

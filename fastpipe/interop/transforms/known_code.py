@@ -6,11 +6,10 @@ import ast
 import hashlib
 import inspect
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fastpipe.interop import Foreign
-from fastpipe.transforms.adapters import NEUTRAL_NAMES
 
 # Parts of the syntax tree that don't change behaviour, or that some versions of Python lack.
 _LEFT_OUT = frozenset({"annotation", "ctx", "kind", "returns", "type_comment", "type_params"})
@@ -73,23 +72,3 @@ def by_code(entries: Iterable[KnownCode]) -> tuple[dict[type, Any], set[type]]:
         else:
             others.add(kind)
     return known, others
-
-
-def known_base(kind: type, table: Mapping[type, object]) -> type | None:
-    """The class of a table that equals a class, or from which it derives without a change of its work; else None.
-
-    A subclass may define a constructor, a repr, and methods with new names.
-    """
-    lineage = kind.__mro__
-    place = next((number for number, base in enumerate(lineage) if base in table), None)
-    if place is None:
-        return None
-    base = lineage[place]
-    for between in lineage[:place]:
-        for name, value in vars(between).items():
-            if name in NEUTRAL_NAMES:
-                continue
-            plain = inspect.isfunction(inspect.unwrap(value) if callable(value) else value)
-            if hasattr(base, name) or not plain:
-                return None
-    return base

@@ -19,8 +19,8 @@ from timm.data import transforms as crops
 
 from fastpipe import ops
 from fastpipe.interop import Foreign
-from fastpipe.interop.transforms.base import Drawing, adapter
-from fastpipe.interop.transforms.known_code import KnownCode, by_code, known_base
+from fastpipe.interop.transforms.base import Drawing
+from fastpipe.interop.transforms.known_code import KnownCode, by_code
 from fastpipe.interop.transforms.pillow_ops import (
     AsNumpy,
     LightenBelow,
@@ -30,7 +30,6 @@ from fastpipe.interop.transforms.pillow_ops import (
 from fastpipe.interop.transforms.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_of
 from fastpipe.rng import numpy_of, stream_of
-from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, PythonRandom, Step
 
 # -- crops
@@ -299,12 +298,6 @@ ENTRIES = [
 
 TABLE, OTHERS = by_code(ENTRIES)
 """The class that draws for each class of timm's; and timm's classes whose code differs, which aren't planned."""
-
-
-def find_adapt(kind: type) -> Adapt | None:
-    """Returns the function that makes adapters for objects of a class; None for an unknown class."""
-    base = known_base(kind, TABLE)
-    return None if base is None else adapter(TABLE[base])
 
 
 def why_not(kind: type) -> str:

@@ -12,13 +12,11 @@ from torchvision.transforms import transforms as theirs
 
 from fastpipe import ops, transforms
 from fastpipe.interop.transforms import torchvision_presets
-from fastpipe.interop.transforms.base import adapter, adapter_class
-from fastpipe.interop.transforms.known_code import known_base
+from fastpipe.interop.transforms.base import adapter_class
 from fastpipe.interop.transforms.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.transforms._attributes import Attribute
-from fastpipe.transforms.adapters import Adapt
 from fastpipe.types import Generators, ImageShape, Step
 
 
@@ -83,9 +81,3 @@ GUARDED_PIL_TO_TENSOR = _guarded(transforms.PILToTensor, PilToTensorOnce())
 def why_not(kind: type) -> str:
     """Why an object of a class of torchvision's isn't planned."""
     return "fastpipe doesn't know this class of torchvision's"
-
-
-def find_adapt(kind: type) -> Adapt | None:
-    """Returns the function that makes adapters for objects of a class; None for an unknown class."""
-    base = known_base(kind, TABLE)
-    return None if base is None else adapter(TABLE[base])

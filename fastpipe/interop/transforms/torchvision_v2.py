@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import torchvision.transforms.v2 as theirs
 
-from fastpipe.interop.transforms.base import adapter
-from fastpipe.interop.transforms.known_code import known_base
-from fastpipe.transforms.adapters import Adapt, planned
+from fastpipe.transforms.adapters import planned
 
 
 class _Members:
@@ -56,9 +54,3 @@ except ImportError as error:
 def why_not(kind: type) -> str:
     """Why an object of a class of torchvision's isn't planned."""
     return _too_old or "it draws or calculates in a way that fastpipe doesn't know"
-
-
-def find_adapt(kind: type) -> Adapt | None:
-    """Returns the function that makes adapters for objects of a class; None for unknown and fastpipe's own classes."""
-    base = known_base(kind, TABLE)
-    return None if base is None else adapter(TABLE[base])
