@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER, Site
-from fastpipe.hooks.patches import Function, Patches, plainly
+from fastpipe.hooks.patches import Function, Patches
+from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
     import numpy as np

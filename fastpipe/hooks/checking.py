@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fastpipe.hooks.kinds import is_array, is_pillow_image, is_tensor
 from fastpipe.hooks.ledger import Site
-from fastpipe.hooks.patches import plainly
+from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from fastpipe.errors import DatasetError
 from fastpipe.hooks.installation import install_for_blocks
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import in_force, is_plain
+from fastpipe.hooks.patches import are_in_force, in_force
 
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__next__")
 """Methods that make samples, or parts of them."""
@@ -141,7 +141,7 @@ def _called(function: Callable[..., Made], *args: object, **kwargs: object) -> M
     install_for_blocks()
     with in_force():
         made = function(*args, **kwargs)
-    return with_ordinary_tensors(made) if is_plain() and _MODULE_OF_PENDING in sys.modules else made
+    return made if are_in_force() or _MODULE_OF_PENDING not in sys.modules else with_ordinary_tensors(made)
 
 
 def with_ordinary_tensors(made: Any) -> Any:

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from fastpipe import core
 from fastpipe.core.masks import turn_planes
 from fastpipe.hooks.functions import FasterFunction
-from fastpipe.hooks.patches import Function, is_plain
+from fastpipe.hooks.patches import Function, are_in_force
 
 _LEAST = 1 << 12
 """Bytes of masks from which on a call takes longer than checking its arguments."""
@@ -32,7 +32,7 @@ class MaskMode(TorchFunctionMode):
         self, function: Function, kinds: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
     ) -> object:
         faster = _FASTER.get(function)
-        if faster is not None and faster.takes(*args, **(kwargs or {})) and not is_plain():
+        if faster is not None and faster.takes(*args, **(kwargs or {})) and are_in_force():
             return faster(*args, **(kwargs or {}))
         return function(*args, **kwargs) if kwargs else function(*args)
 

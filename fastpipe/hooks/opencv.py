@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import Function, Patches, before, plainly
+from fastpipe.hooks.patches import Function, Patches, before
+from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
     import numpy as np

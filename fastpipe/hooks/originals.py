@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from operator import is_
 from types import FunctionType
+
+from fastpipe.plain_way import own_function
 
 LIBRARIES = {"PIL", "albumentations", "fastpipe", "timm", "torch", "torchvision", "typing"}
 """Packages whose functions aren't the user's code; torchvision's modules contain some of ``typing``'s."""
@@ -61,23 +63,9 @@ class Originals:
 
 def is_librarys(function: object) -> bool:
     """True if a function is a library's own; for a replacement by `Patches`, if the original is."""
-    own: object = _own_function(function)
+    own = own_function(function)
     home: str = own.__globals__.get("__name__", "") if isinstance(own, FunctionType) else own.__module__ or ""
     return home.partition(".")[0] in LIBRARIES
-
-
-def _own_function(function: object) -> object:
-    for own in _within(function):
-        if not isinstance(own, FunctionType) or not own.__globals__.get("__name__", "").startswith("fastpipe."):
-            return own
-    return function
-
-
-def _within(function: object) -> Iterator[object]:
-    while function is not None:
-        function = getattr(function, "__func__", function)
-        yield function
-        function = getattr(function, "__wrapped__", None)
 
 
 def _is_watched_class(kind: object) -> bool:

@@ -11,31 +11,18 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from fastpipe.plain_way import THREAD
+
 Function: TypeAlias = Callable[..., Any]
 
 
-class _Thread(threading.local):
-    """The result of `is_plain` by thread: set within a block of `plainly` or `in_force`, else the class attribute."""
+class _Scope(threading.local):
+    """Where replacements are in force: True for a thread within `in_force`; else the class attribute decides."""
 
-    is_plain = False
-
-
-_thread = _Thread()
+    is_here = True
 
 
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Makes this thread's calls of replaced functions call the originals within the block."""
-    own = vars(_thread)
-    before = own.get("is_plain")
-    own["is_plain"] = True
-    try:
-        yield
-    finally:
-        if before is None:
-            own.pop("is_plain", None)
-        else:
-            own["is_plain"] = before
+_scope = _Scope()
 
 
 @contextmanager
@@ -44,25 +31,25 @@ def in_force() -> Iterator[None]:
 
     For replacements that aren't in force elsewhere: see `be_in_force_everywhere`.
     """
-    own = vars(_thread)
-    if "is_plain" in own:
+    own = vars(_scope)
+    if "is_here" in own:
         yield
         return
     try:
-        own["is_plain"] = False
+        own["is_here"] = True
         yield
     finally:
-        own.pop("is_plain", None)
+        own.pop("is_here", None)
 
 
 def be_in_force_everywhere(everywhere: bool) -> None:
     """Sets whether the replacements are in force in all threads, or only within `in_force`."""
-    _Thread.is_plain = not everywhere
+    _Scope.is_here = everywhere
 
 
-def is_plain() -> bool:
-    """True if replaced functions call the originals in this thread."""
-    return _thread.is_plain
+def are_in_force() -> bool:
+    """True if replaced functions call the replacements in this thread, as long as their `Patches` are active."""
+    return _scope.is_here and not THREAD.is_plain
 
 
 class Patches:
@@ -87,16 +74,15 @@ class Patches:
         Args:
             owner: the module or class.
             name: the attribute's name.
-            make: makes the replacement from the original. The replacement isn't called in a thread that is within
-                `plainly`.
+            make: makes the replacement from the original. The replacement is only called where `are_in_force`.
         """
         plain = getattr(owner, name)
         replacement = make(plain)
-        thread = _thread  # a variable of the closure is fast to read
+        thread, scope = THREAD, _scope  # variables of the closure are fast to read
 
         @functools.wraps(plain)
         def replaced(*args: object, **kwargs: object) -> object:
-            if not self.active or thread.is_plain:
+            if not self.active or thread.is_plain or not scope.is_here:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
 

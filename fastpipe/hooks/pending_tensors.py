@@ -12,7 +12,7 @@ from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import SiteAccount, check_call
 from fastpipe.hooks.compose import ComposeCalls, Composed, call_in_turn, calls_back
 from fastpipe.hooks.ledger import LEDGER, Site
-from fastpipe.hooks.patches import Function, Patches, is_plain
+from fastpipe.hooks.patches import Function, Patches, are_in_force
 
 if TYPE_CHECKING:
     import torch
@@ -77,7 +77,7 @@ def _recorded(function: Function, kernel: Function, image: torch.Tensor, *args: 
     from fastpipe.transforms.sized_image import Untraceable
 
     record = record_of(image)
-    if record is None or is_plain():
+    if record is None or not are_in_force():
         return kernel(with_pixels(image), *args, **kwargs)
     failed: Exception | None = None
     made = None

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals
-from fastpipe.hooks.patches import Patches, is_plain
+from fastpipe.hooks.patches import Patches, are_in_force
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _opener(plain: Opener, patches: Patches) -> Opener:
 
     def open_lazily(file: IO[bytes], filename: str | bytes = "") -> ImageFile:
         nonlocal ours
-        if not patches.active or is_plain() or "torch" not in sys.modules:
+        if not patches.active or not are_in_force() or "torch" not in sys.modules:
             return plain(file, filename)
         if not originals.are_there():  # asked before `files` is imported, which takes the methods it finds for Pillow's
             return plain(file, filename)

@@ -13,7 +13,8 @@ from torchvision.io import ImageReadMode
 from fastpipe import core, readers
 from fastpipe.hooks.checking import SiteAccount
 from fastpipe.hooks.ledger import LEDGER, Site
-from fastpipe.hooks.patches import Function, plainly
+from fastpipe.hooks.patches import Function
+from fastpipe.plain_way import plainly
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.pending_tensor import pending_tensor
 from fastpipe.program.pending_work import FileSource, Record

@@ -12,7 +12,8 @@ from fastpipe.forks import garbage_left_to_parent
 from fastpipe.hooks.before_fork import import_for_workers, may_make_images
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.loader_times import LoaderTimes
-from fastpipe.hooks.patches import Function, Patches, is_plain, plainly
+from fastpipe.hooks.patches import Function, Patches, are_in_force
+from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -38,7 +39,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
     def collate_tensors(batch: object, *, collate_fn_map: object = None) -> object:
         memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # imported once it is used
-        made = None if memory is None or not patches.active or is_plain() else memory.collated(batch)
+        made = None if memory is None or not patches.active or not are_in_force() else memory.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
 
     by_class[tensor] = collate_tensors

@@ -13,7 +13,7 @@ from PIL import Image
 from fastpipe.errors import CoreError
 from fastpipe.ops import RgbToGrayscale
 from fastpipe.pillow.lazy_source import Check, LazySource
-from fastpipe.program import mistakes
+from fastpipe.plain_way import plainly
 from fastpipe.program.on_image import Info, to_array
 from fastpipe.readers.base import Pixels
 from fastpipe.types import Step
@@ -88,7 +88,7 @@ class ImageRecord:
         image = None if self.calls is None else self.source.opened_by_pillow()
         if image is None or self.calls is None:
             return None
-        with mistakes.plain_way():
+        with plainly():
             for call in self.calls:
                 image = call(image)
         return image

@@ -31,10 +31,10 @@ from fastpipe.pillow.lazy_image import (
     LazyImage,
     PendingPixels,
     info_for_next,
-    own_method,
 )
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.unread import UnreadJpeg
+from fastpipe.plain_way import own_function
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.on_image import copied_info, is_transparent
 from fastpipe.readers.limits import SHORT_FILE
@@ -269,7 +269,7 @@ class LazyFile(_Base):
         the file counts as loaded then. If Pillow's method succeeds, the error was a mistake of fastpipe's.
         """
         plain: Callable[..., Image.Image] = getattr(super(), name)
-        if lazy is None or own_method(getattr(self._fastpipe_pillow, name)) is not _PILLOWS[name]:
+        if lazy is None or own_function(getattr(self._fastpipe_pillow, name)) is not _PILLOWS[name]:
             return plain(*arguments, **options)
         try:
             made: Image.Image = getattr(lazy, name)(*arguments, **options)
@@ -308,7 +308,7 @@ for _name in _RECORDED:
 update_wrapper(LazyFile.convert, Image.Image.convert)
 
 _LOAD = ImageFile.ImageFile.load
-_PILLOWS = {name: own_method(getattr(Image.Image, name)) for name in ("convert", *_RECORDED)}
+_PILLOWS = {name: own_function(getattr(Image.Image, name)) for name in ("convert", *_RECORDED)}
 """Pillow's own methods; its classes of files have the same, unless somebody, such as a test, has replaced them."""
 
 

@@ -11,7 +11,6 @@ import copy
 import weakref
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, SupportsIndex, TypeAlias, TypeVar
 
 import torch
@@ -31,6 +30,7 @@ from fastpipe.pillow.method_arguments import (
     whole_box,
     whole_size,
 )
+from fastpipe.plain_way import own_function
 from fastpipe.program.core_job import claimed_by_core, core_has
 from fastpipe.program.on_image import Info, copied_info, is_transparent, to_array
 from fastpipe.readers.base import Pixels
@@ -61,23 +61,16 @@ Claimed: TypeAlias = tuple[object, int, bool]
 """The core's result of an image's next steps, their number, and whether it was converted, too."""
 
 
-def own_method(method: Any) -> Any:
-    """The library's method, if fastpipe has replaced it; else the method itself."""
-    while isinstance(method, FunctionType) and method.__globals__.get("__name__", "").startswith("fastpipe."):
-        method = vars(method).get("__wrapped__")
-    return method
-
-
 def _unless_replaced(
     method: Callable[Concatenate[LazyImage, _Asked], _Given],
 ) -> Callable[Concatenate[LazyImage, _Asked], _Given]:
     """Wraps a method of `LazyImage`: if somebody, such as a test, has replaced Pillow's, the replacement is called."""
     name = method.__name__
     methods = vars(Image.Image)
-    pillows = own_method(methods[name])
+    pillows: Any = own_function(methods[name])
 
     def ours(self: LazyImage, /, *arguments: _Asked.args, **options: _Asked.kwargs) -> _Given:
-        if methods[name] is pillows or own_method(methods[name]) is pillows:
+        if methods[name] is pillows or own_function(methods[name]) is pillows:
             return method(self, *arguments, **options)
         theirs: _Given = getattr(super(LazyImage, self), name)(*arguments, **options)
         return theirs

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
-_thread = threading.local()
-
-
-def is_trying_plain_way() -> bool:
-    """True within `plain_way`; fast paths are off then."""
-    return getattr(_thread, "is_trying_plain_way", False)
-
-
-@contextmanager
-def plain_way() -> Iterator[None]:
-    """Turns fast paths off for this thread, within the block."""
-    before = is_trying_plain_way()
-    _thread.is_trying_plain_way = True
-    try:
-        yield
-    finally:
-        _thread.is_trying_plain_way = before
+from fastpipe.plain_way import is_plain, plainly
 
 
 def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
@@ -35,10 +17,10 @@ def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
         plain: runs the plain path; its result isn't used. If it fails, `raise_if_ours` returns, and the caller runs the
             plain path to raise the user's error.
     """
-    if is_trying_plain_way():
+    if is_plain():
         return
     try:
-        with plain_way():
+        with plainly():
             plain()
     except Exception:  # the user's mistake, or a bad file: the caller raises it by the plain path
         return

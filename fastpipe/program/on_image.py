@@ -19,9 +19,10 @@ from fastpipe import core
 from fastpipe.errors import PlanError
 from fastpipe.ops import AsTvImage, Operation, TensorConversion, memo_of
 from fastpipe.ops.base import ImageJobs
+from fastpipe.plain_way import is_plain
 from fastpipe.program.core_job import LoadedImage, fill_from_pixels, pillow_sink, tensor_sink, write_new_image
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import is_trying_plain_way, raise_if_ours
+from fastpipe.program.mistakes import raise_if_ours
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.program import Program, Views
 from fastpipe.readers.base import Pixels
@@ -143,7 +144,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         return None
     width, height = image.size if box is None else (box.width, box.height)
     try:
-        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_trying_plain_way():
+        if height * width < operation.least_pixels(_CHANNELS.get(image.mode, 1)) or is_plain():
             return None
         memo = memo_of(operation) if box is None else None
         jobs = None if memo is None else memo.jobs

@@ -25,7 +25,7 @@ from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks import albumentations as hooks
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import plainly
+from fastpipe.plain_way import plainly
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="without the core nothing is taken over")
 

@@ -15,6 +15,7 @@ from plain_and_hooked import assert_as_plain
 from torchvision_here import module
 
 import fastpipe
+import fastpipe.transforms.v2  # made of torchvision's classes before a test changes these
 from fastpipe.hooks.ledger import LEDGER
 
 pytest.importorskip("pycocotools")

@@ -23,8 +23,8 @@ import fastpipe
 from fastpipe import core, ops
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import plainly
 from fastpipe.pillow import image_tensors
+from fastpipe.plain_way import plainly
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="images have pixels")
 T, F = module("torchvision.transforms"), module("torchvision.transforms.functional")

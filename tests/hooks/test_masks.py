@@ -20,7 +20,7 @@ from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks import pycocotools as hook
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import plainly
+from fastpipe.plain_way import plainly
 
 mask_api = pytest.importorskip("pycocotools.mask")
 tv_tensors = module("torchvision.tv_tensors")

@@ -28,7 +28,8 @@ from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks import opencv
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import Patches, plainly
+from fastpipe.hooks.patches import Patches
+from fastpipe.plain_way import plainly
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="without the core nothing is taken over")
 

@@ -13,7 +13,8 @@ import pytest
 
 import fastpipe
 from fastpipe.hooks.imports import ImportHook
-from fastpipe.hooks.patches import Function, Patches, is_plain, plainly
+from fastpipe.hooks.patches import Function, Patches
+from fastpipe.plain_way import is_plain, plainly
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from torchvision_here import module, torchvision
 
 import fastpipe
 from fastpipe.hooks import ledger, tensor_files
-from fastpipe.hooks.patches import plainly
+from fastpipe.plain_way import plainly
 from fastpipe.program import pending_tensor, pending_work
 
 pytestmark = pytest.mark.skipif(bool(torchvision_io_here.why_not()), reason=torchvision_io_here.why_not())

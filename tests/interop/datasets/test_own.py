@@ -24,7 +24,7 @@ from torchvision_here import module, torchvision
 import fastpipe
 from fastpipe.errors import DatasetError
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import is_plain
+from fastpipe.hooks.patches import are_in_force
 
 T = torchvision.transforms
 V2 = module("torchvision.transforms.v2")
@@ -210,7 +210,7 @@ def test_nothing_is_hooked_elsewhere(photos: Path) -> None:
 
     def look() -> None:
         image = Image.open(photos.glob("*/*.jpg").__next__())
-        seen.append((is_plain(), fastpipe.is_pending(image.convert("RGB").resize((9, 9)))))
+        seen.append((not are_in_force(), fastpipe.is_pending(image.convert("RGB").resize((9, 9)))))
 
     class Looking(Photos):
         def __getitem__(self, index: int) -> Any:
@@ -231,7 +231,7 @@ def test_nothing_is_hooked_elsewhere(photos: Path) -> None:
     assert seen[1:] == [(False, True), (True, False), (True, False), (True, False)]
     with pytest.raises(IndexError):
         dataset[99]
-    assert is_plain()
+    assert not are_in_force()
 
 
 def test_install_and_uninstall_beside_it(photos: Path) -> None:
@@ -244,9 +244,9 @@ def test_install_and_uninstall_beside_it(photos: Path) -> None:
             fastpipe.install()
         seed_all(0)
         assert_same(samples_of(ours), expected)
-        assert is_plain() is (number != 1)
+        assert are_in_force() is (number == 1)
         fastpipe.uninstall()
-        assert not is_plain()
+        assert are_in_force()
 
 
 def test_attributes_are_shared(photos: Path) -> None:
