@@ -45,7 +45,8 @@ def own_function(function: object) -> object:
     """The library's own function if fastpipe has replaced it; else the function, without what binds it."""
     own: object = getattr(function, "__func__", function)
     while isinstance(own, FunctionType) and own.__globals__.get("__name__", "").startswith("fastpipe."):
-        if "__wrapped__" not in vars(own):
+        wrapped: object = vars(own).get("__wrapped__")
+        if wrapped is None:  # not a replacement
             break
-        own = vars(own)["__wrapped__"]
+        own = wrapped
     return own

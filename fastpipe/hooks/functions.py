@@ -10,6 +10,7 @@ from typing import Any
 from fastpipe.hooks.checking import OTHER_VALUES, check_value
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
+from fastpipe.pending import is_pending
 
 
 class FasterFunction(ABC):
@@ -23,38 +24,49 @@ class FasterFunction(ABC):
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
 
+    def takes(self, *args: Any, **kwargs: Any) -> bool:
+        """False for arguments that aren't meant for fastpipe, so that the report doesn't mention the call."""
+        return True
+
     @abstractmethod
     def make(self, *args: Any, **kwargs: Any) -> object:
-        """Makes the value for any arguments.
+        """Makes the value for arguments that `takes` accepts.
 
         Returns:
-            The value. Or, if the library has to make it: a str with the reason for the report, or None, so that the
-            report doesn't mention the call.
+            The value; one without pixels is counted and checked by whoever makes its pixels. Or, if the library has to
+            make it: a str with the reason for the report, or None, so that the report doesn't mention the call.
         """
 
+    def expected(self, *args: Any, **kwargs: Any) -> object:
+        """The library's own value, which a check compares with the one from `make`."""
+        return self._plain(*args, **kwargs)
+
     @property
-    def _site(self) -> Site:
+    def site(self) -> Site:
+        """Counts the calls."""
         return LEDGER.site("function", self._name)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        site = self._site
-        if site.is_off:
+        if not self.takes(*args, **kwargs) or (site := self.site).is_off:
             return self._plain(*args, **kwargs)
         begun = time.perf_counter()
         try:
             made = self.make(*args, **kwargs)
         except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
+            made = self._plain(*args, **kwargs)
             site.count_failed(error)
-            return self._plain(*args, **kwargs)
+            return made
         seconds = time.perf_counter() - begun
         if isinstance(made, str):
             site.count_plain(made)
         if made is None or isinstance(made, str):
             return self._plain(*args, **kwargs)
+        if is_pending(made):
+            return made
         if not site.is_check_due():
             site.count(seconds)
             return made
         difference = OTHER_VALUES.format(self._name)
-        made = check_value(site, made, seconds, partial(self._plain, *args, **kwargs), difference)
+        made = check_value(site, made, seconds, partial(self.expected, *args, **kwargs), difference)
         site.count(None)
         return made

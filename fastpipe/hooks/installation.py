@@ -17,8 +17,8 @@ from fastpipe.hooks.patches import Patches, be_in_force_everywhere
 
 HOOKS = {
     "PIL.Image": "pillow",
-    "PIL.ImageEnhance": "pillow_functions",
-    "PIL.ImageOps": "pillow_functions",
+    "PIL.ImageEnhance": "pillow",
+    "PIL.ImageOps": "pillow",
     "PIL.JpegImagePlugin": "pillow_openers",
     "PIL.PngImagePlugin": "pillow_openers",
     "albumentations.augmentations.pixel.transforms": "albumentations",

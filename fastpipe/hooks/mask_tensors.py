@@ -7,7 +7,6 @@ torch goes byte by byte through column-major masks, as from pycocotools, and thr
 from __future__ import annotations
 
 import sys
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,21 +30,12 @@ class MaskMode(TorchFunctionMode):
     def __torch_function__(
         self, function: Function, kinds: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
     ) -> object:
-        faster = _FASTER.get(function)
-        if faster is not None and faster.takes(*args, **(kwargs or {})) and are_in_force():
-            return faster(*args, **(kwargs or {}))
+        if are_in_force():
+            function = _FASTER.get(function, function)
         return function(*args, **kwargs) if kwargs else function(*args)
 
 
-class _OnMasks(FasterFunction):
-    """A function of torch's that is made faster on masks; `make` is called if `takes` returns True."""
-
-    @abstractmethod
-    def takes(self, *args: Any, **kwargs: Any) -> bool:
-        """True if the arguments are masks for which fastpipe can compute the function."""
-
-
-class _Any(_OnMasks):
+class _Any(FasterFunction):
     """``mask.any(dim=2)`` of a column-major mask ``(H, W, N)``."""
 
     def takes(self, *args: object, **kwargs: object) -> bool:
@@ -61,7 +51,7 @@ class _Any(_OnMasks):
         return out if done else "masks that the core refuses"
 
 
-class _Stack(_OnMasks):
+class _Stack(FasterFunction):
     """``torch.stack(masks)`` of column-major masks ``(H, W)``."""
 
     def takes(self, *args: Any, **kwargs: Any) -> bool:
@@ -78,7 +68,7 @@ class _Stack(_OnMasks):
         return out if done else "masks that the core refuses"
 
 
-class _GetItem(_OnMasks):
+class _GetItem(FasterFunction):
     """``masks[keep]`` of masks ``(N, H, W)``, by a bool tensor ``(N,)``."""
 
     def takes(self, masks: torch.Tensor, keep: object) -> bool:
@@ -110,7 +100,7 @@ def _turn(mask: torch.Tensor, shape: tuple[int, ...], out: torch.Tensor, *, any_
     return turn_planes(core.thread_context(), mask.data_ptr(), shape, out.data_ptr(), any_plane=any_plane)
 
 
-_FASTER: dict[object, _OnMasks] = {
+_FASTER: dict[object, Function] = {
     torch.Tensor.any: _Any("torch.Tensor.any", torch.Tensor.any),
     torch.any: _Any("torch.any", torch.any),
     torch.stack: _Stack("torch.stack", torch.stack),

@@ -1,66 +1,46 @@
-"""Pillow's main module: ``blend`` of images without pixels, recorded; and methods of loaded images, by the core."""
+"""Pillow's functions and methods of images: recorded on images without pixels, or run by the core on loaded ones."""
 
 from __future__ import annotations
 
-import sys
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.recording import our_function, replace_by_recording
+from fastpipe.hooks.recording import ImageFunction
 
 if TYPE_CHECKING:
     from PIL import Image
+    from PIL.ImageEnhance import Brightness, Contrast
+
+_RECORDED = {"PIL.Image": ("blend",), "PIL.ImageOps": ("autocontrast", "equalize", "expand", "pad")}
+"""Functions that read pixels, by their module. (``enhance`` calls ``blend``.)"""
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces functions of Pillow's main module that take images; `pillow_openers` hooks the file openers."""
-    replace_by_recording(module, "blend", patches)
-    for name in ("resize", "transform", "filter"):
-        do_on_loaded_images(module.Image, name, patches, "PIL.Image.Image")
+    """Replaces what a module has; `fastpipe.hooks.pillow_openers` hooks the file openers."""
+    for name in _RECORDED.get(module.__name__, ()):
+        patches.wrap(module, name, partial(ImageFunction, f"{module.__name__}.{name}", recorded="functions"))
+    if module.__name__ == "PIL.Image":
+        for name in ("resize", "transform", "filter"):
+            patches.wrap(module.Image, name, partial(ImageFunction, f"PIL.Image.Image.{name}", on_loaded=True))
+    if module.__name__ == "PIL.ImageEnhance":
+        _replace_degenerate(module.Brightness, "black", patches)
+        _replace_degenerate(module.Contrast, "flat", patches)
 
 
-def do_on_loaded_images(owner: object, name: str, patches: Patches, shown: str) -> None:
-    """Replaces a method or a function, for images that have their pixels, by the one in `fastpipe.pillow.loaded_image`.
+def _replace_degenerate(kind: type[Brightness | Contrast], name: str, patches: Patches) -> None:
+    """Replaces the construction of an enhancement, which makes the image that ``enhance`` blends with the given one."""
+    recorded = ImageFunction(f"PIL.ImageEnhance.{kind.__name__}", lambda image: None, "functions", ours=name)
 
-    Args:
-        owner: Pillow's image class, or a module.
-        name: the name of the method or function, whose first argument is the image.
-        patches: holds the replacement.
-        shown: the owner's name in the report.
-    """
-    patches.wrap(owner, name, lambda plain: _OnLoadedImages(f"{shown}.{name}", name, plain))
+    def make(plain: Function) -> Function:
+        def __init__(self: Brightness | Contrast, image: Image.Image) -> None:
+            degenerate: Any = recorded(image)
+            if degenerate is None:
+                plain(self, image)
+            else:
+                self.image, self.degenerate = image, degenerate
 
+        return __init__
 
-class _OnLoadedImages(FasterFunction):
-    """A function of an image, run by the core on images that have their pixels.
-
-    Images of other classes than Pillow's main one are left to the library, except JPEG and PNG files.
-
-    Args:
-        shown: the function's name in the report.
-        name: its name in `fastpipe.pillow.loaded_image`.
-        plain: the library's own.
-    """
-
-    def __init__(self, shown: str, name: str, plain: Function) -> None:
-        super().__init__(shown, plain)
-        self._kind: type[Image.Image] = sys.modules["PIL.Image"].Image
-        self._own_name = name
-        self._ours: Function | None = None
-
-    def make(self, *args: object, **kwargs: object) -> object:
-        image: Any = args[0] if args else None
-        if not self._has_pixels(image) or image.mode not in ("RGB", "L"):
-            return None
-        if self._ours is None:
-            if "torch" not in sys.modules:
-                return None
-            self._ours = our_function("loaded_image", self._own_name, self._plain)
-        return self._ours(*args, **kwargs)
-
-    def _has_pixels(self, image: Any) -> bool:
-        if type(image) is self._kind:
-            return True
-        return hasattr(type(image), "_fastpipe_lazy") and image._im is not None and not image.tile
+    patches.wrap(kind, "__init__", make)

@@ -1,17 +1,18 @@
-"""Replaces functions of Pillow and torchvision, for images without pixels, by `fastpipe.pillow`'s, which record."""
+"""Functions of images by `fastpipe.pillow`: recorded on images without pixels, and run by the core on loaded ones."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.checking import SiteAccount, plain_image
+from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import record_functions
 from fastpipe.pending import is_pending
@@ -20,65 +21,74 @@ if TYPE_CHECKING:
     import torch
     from PIL import Image
 
-Made = TypeVar("Made")
 
-
-def replace_by_recording(module: ModuleType, name: str, patches: Patches, ours: str = "functions") -> None:
-    """Replaces a function, for images without pixels, by the one of the same name in a module of `fastpipe.pillow`.
+class ImageFunction(FasterFunction):
+    """A function or method of images, which modules of `fastpipe.pillow` have under the same name.
 
     Args:
-        module: a module of Pillow or torchvision.
-        name: the function's name.
-        patches: holds the replacement.
-        ours: the name of the module in `fastpipe.pillow`.
+        name: the function's name in the report, with its owner's.
+        plain: the library's own.
+        recorded: the module whose function records the call on images without pixels; None to leave them to the
+            library.
+        on_loaded: `fastpipe.pillow.loaded_image` has a function for images that have their pixels; those of other
+            classes than Pillow's main one are left to the library, except JPEG and PNG files.
+        ours: the name of fastpipe's function if it is another.
     """
 
-    def make(plain: Function) -> Function:
-        def function(*args: object, **kwargs: object) -> object:
-            made = None
-            if any(map(is_pending, (*args, *kwargs.values()))):
-                made = try_ours(f"{module.__name__}.{name}", our_function(ours, name, plain), *args, **kwargs)
-            return plain(*args, **kwargs) if made is None else made
+    def __init__(
+        self, name: str, plain: Function, recorded: str | None = None, on_loaded: bool = False, ours: str = ""
+    ) -> None:
+        super().__init__(name, plain)
+        self._recorded, self._on_loaded = recorded, on_loaded
+        self._ours = ours or name.rpartition(".")[2]
 
-        return function
+    def takes(self, *args: object, **kwargs: object) -> bool:
+        if self._on_loaded and _is_loaded(*args):
+            return True
+        return self._recorded is not None and any(map(is_pending, (*args, *kwargs.values())))
 
-    patches.wrap(module, name, make)
+    def make(self, *args: object, **kwargs: object) -> object:
+        home = "loaded_image" if self._on_loaded and _is_loaded(*args) else self._recorded
+        return our_function(f"fastpipe.pillow.{home}", self._ours, self._plain)(*args, **kwargs)
 
 
-def make_from_files(module: ModuleType, name: str, patches: Patches, ours: str) -> None:
-    """Replaces a function of torchvision's that makes a tensor of an image, and checks its first results."""
-    from fastpipe.torch_modes import torch_modes_active
+def _is_loaded(image: Any = None, *_: object) -> bool:
+    """True for an image with pixels that the core takes; not without torch, which the core's module would import."""
+    if type(image) is not sys.modules["PIL.Image"].Image:
+        is_file = hasattr(type(image), "_fastpipe_lazy")
+        if not is_file or image._im is None or image.tile:
+            return False
+    return image.mode in ("RGB", "L") and "torch" in sys.modules
 
-    shown = f"{module.__name__}.{name}"
 
-    def make(plain: Function) -> Function:
-        def function(*args: object, **kwargs: object) -> object:
-            if len(args) != 1 or kwargs or not is_pending(args[0]):
-                return plain(*args, **kwargs)
-            (image,) = args
-            site = LEDGER.site("function", shown)
-            if site.is_off or torch_modes_active():
-                return plain(image)
-            later = recorded_tensor(site, patches, image, name, plain)
-            if later is not None:
-                return later
+class ToTensor(FasterFunction):
+    """torchvision's ``to_tensor`` or ``pil_to_tensor`` of an image without pixels.
 
-            def fast() -> object:
-                made = try_ours(shown, our_function(ours, name, plain), image)
-                return plain(image) if made is None else made
+    Args:
+        name: the function's name in the report, with its module's.
+        patches: hold the replacements of functions on the tensor.
+        plain: the library's own.
+    """
 
-            if site.is_check_due():
-                twin, seconds = plain_image(image)
-                site.count(None)
-                return fast() if twin is None else check_call(site, fast, lambda: plain(twin), shown, seconds)
-            begun = time.perf_counter()
-            made = fast()
-            site.count(time.perf_counter() - begun)
-            return made
+    def __init__(self, name: str, patches: Patches, plain: Function) -> None:
+        super().__init__(name, plain)
+        self._patches, self._ours = patches, name.rpartition(".")[2]
 
-        return function
+    def takes(self, *args: object, **kwargs: object) -> bool:
+        from fastpipe.torch_modes import torch_modes_active
 
-    patches.wrap(module, name, make)
+        return len(args) == 1 and not kwargs and is_pending(args[0]) and not torch_modes_active()
+
+    def make(self, image: Image.Image) -> torch.Tensor | None:
+        later = recorded_tensor(self.site, self._patches, image, self._ours, self._plain)
+        if later is not None:
+            return later
+        made: torch.Tensor | None = our_function("fastpipe.pillow.functional_pil", self._ours, self._plain)(image)
+        return made
+
+    def expected(self, image: Image.Image) -> object:
+        twin, _ = plain_image(image)
+        return self._plain(image if twin is None else twin)
 
 
 def recorded_tensor(
@@ -107,24 +117,15 @@ def recorded_tensor(
     def account(by_pillow: Callable[[], Image.Image]) -> SiteAccount:
         return SiteAccount(site, lambda: plain(by_pillow()), due)
 
-    made = try_ours(site.name, image_tensor, image, name, account, in_planes)
+    made = image_tensor(image, name, account, in_planes)
     if made is not None:
         site.count(None if due else time.perf_counter() - begun)
     return made
 
 
-def try_ours(site: str, ours: Callable[..., Made], *args: object, **kwargs: object) -> Made | None:
-    """Calls fastpipe's function; None if it returns None, or raises, which is noted in the ledger."""
-    try:
-        return ours(*args, **kwargs)
-    except Exception as error:  # the plain way raises the user's errors
-        LEDGER.site("function", site).count_plain(f"{type(error).__name__}: {error}")
-        return None
-
-
 @lru_cache(maxsize=64)
-def our_function(file: str, name: str, plain: Function) -> Function:
+def our_function(module: str, name: str, plain: Function) -> Function:
     """fastpipe's function of that name; one that returns None if the library's has other parameters in this version."""
-    ours: Function = getattr(importlib.import_module(f"fastpipe.pillow.{file}"), name)
+    ours: Function = getattr(importlib.import_module(module), name)
     known, theirs = (tuple(inspect.signature(function).parameters) for function in (ours, plain))
     return ours if known == theirs else lambda *args, **kwargs: None

@@ -8,9 +8,9 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pillow import do_on_loaded_images
-from fastpipe.hooks.recording import make_from_files, replace_by_recording, try_ours
+from fastpipe.hooks.recording import ImageFunction, ToTensor
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
@@ -30,55 +30,45 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions of a module, also in other modules of torchvision that have imported them."""
     pairs = []
     for name in _NAMES[module.__name__]:
-        plain = getattr(module, name)
-        (make_from_files if name.endswith("to_tensor") else replace_by_recording)(
-            module, name, patches, "functional_pil"
-        )
-        if name == "adjust_hue":
-            do_on_loaded_images(module, name, patches, module.__name__)
+        shown, plain = f"{module.__name__}.{name}", getattr(module, name)
+        if name.endswith("to_tensor"):
+            patches.wrap(module, name, partial(ToTensor, shown, patches))
+        else:
+            on_loaded = name == "adjust_hue"
+            patches.wrap(module, name, partial(ImageFunction, shown, recorded="functional_pil", on_loaded=on_loaded))
         pairs.append((plain, getattr(module, name)))
     _exchange(pairs)
     patches.at_undo(partial(_exchange, [(ours, plain) for plain, ours in pairs]))
     if module.__name__ == "torchvision.transforms.functional":
-        for name, ours in _ON_TENSORS.items():
-            patches.wrap(module, name, partial(_recording, ours))
+        for kind, name in ((_ConvertImageDtype, "convert_image_dtype"), (_Normalize, "normalize")):
+            patches.wrap(module, name, partial(kind, f"{module.__name__}.{name}"))
 
 
-def _recording(ours: Callable[..., object], plain: Function) -> Function:
-    def function(*args: object, **kwargs: object) -> object:
-        made = None
-        if args and is_pending(args[0]):
-            made = try_ours(
-                f"torchvision.transforms.functional.{plain.__name__}", partial(ours, plain), *args, **kwargs
-            )
-        return plain(*args, **kwargs) if made is None else made
+class _TensorFunction(FasterFunction):
+    """A function of torchvision's that is recorded on pending tensors."""
 
-    return function
+    def takes(self, *args: object, **kwargs: object) -> bool:
+        return bool(args) and is_pending(args[0])
 
-
-def _convert_image_dtype(plain: Function, image: object, dtype: object = None) -> torch.Tensor | None:
-    import torch
-
-    from fastpipe.pillow.image_tensors import converted
-
-    return converted(image, torch.float32 if dtype is None else dtype, _after(plain, dtype or torch.float32))
+    def after(self, *given: object) -> Callable[[Account], Account]:
+        """A function that makes the account of the library's result from the account of its input."""
+        return lambda account: account.after(lambda image: self._plain(image, *given))
 
 
-def _normalize(
-    plain: Function, tensor: object, mean: object, std: object, inplace: object = False
-) -> torch.Tensor | None:
-    from fastpipe.pillow.image_tensors import normalized
+class _ConvertImageDtype(_TensorFunction):
+    def make(self, image: object, dtype: object = None) -> torch.Tensor | None:
+        import torch
 
-    return None if inplace else normalized(tensor, mean, std, _after(plain, mean, std))
+        from fastpipe.pillow.image_tensors import converted
 
-
-def _after(plain: Function, *given: object) -> Callable[[Account], Account]:
-    """A function that makes the account of the library's result from the account of its input."""
-    return lambda account: account.after(lambda image: plain(image, *given))
+        return converted(image, torch.float32 if dtype is None else dtype, self.after(dtype or torch.float32))
 
 
-_ON_TENSORS: dict[str, Function] = {"convert_image_dtype": _convert_image_dtype, "normalize": _normalize}
-"""Functions on tensors that are recorded on pending tensors."""
+class _Normalize(_TensorFunction):
+    def make(self, tensor: object, mean: object, std: object, inplace: object = False) -> torch.Tensor | None:
+        from fastpipe.pillow.image_tensors import normalized
+
+        return None if inplace else normalized(tensor, mean, std, self.after(mean, std))
 
 
 def _exchange(pairs: Sequence[tuple[Function, Function]]) -> None:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from functools import partial
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.recording import recorded_tensor
 from fastpipe.pending import is_pending
+
+if TYPE_CHECKING:
+    import torch
 
 _NAME = "transformers.image_processing_backends.TorchvisionBackend"
 
@@ -34,27 +38,32 @@ def hook(module: ModuleType, patches: Patches) -> None:
     backend: type | None = getattr(module, "TorchvisionBackend", None)
     if backend is None or not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
         return
-    patches.wrap(backend, "process_image", partial(_processing, patches))
+    patches.wrap(backend, "process_image", partial(_ProcessImage, patches))
     patches.wrap(backend, "_preprocess", partial(_preprocessing, backend))
 
 
-def _processing(patches: Patches, plain: Function) -> Function:
-    """``process_image``, which gives a tensor ``(C, H, W)`` in planes."""
+class _ProcessImage(FasterFunction):
+    """``process_image``, which gives a tensor ``(C, H, W)`` in planes.
 
-    def process_image(self: object, image: object, *args: object, **options: object) -> object:
+    Args:
+        patches: hold the replacements of functions on the tensor.
+        plain: the library's own.
+    """
+
+    def __init__(self, patches: Patches, plain: Function) -> None:
+        super().__init__(f"{_NAME}.process_image", plain)
+        self._patches = patches
+
+    def takes(self, processor: object, image: object, *args: object, **options: object) -> bool:
         if args or not is_pending(image) or not is_pillow_image(image):
-            return plain(self, image, *args, **options)
-        site = LEDGER.site("function", f"{_NAME}.process_image")
-        if site.is_off or options.get("device") is not None or image.mode != "RGB":
-            return plain(self, image, **options)
+            return False
         from fastpipe.torch_modes import torch_modes_active
 
-        if torch_modes_active():
-            return plain(self, image, **options)
-        made = recorded_tensor(site, patches, image, "pil_to_tensor", partial(plain, self, **options), in_planes=True)
-        return plain(self, image, **options) if made is None else made
+        return image.mode == "RGB" and options.get("device") is None and not torch_modes_active()
 
-    return process_image
+    def make(self, processor: object, image: object, **options: object) -> torch.Tensor | None:
+        plain = partial(self._plain, processor, **options)
+        return recorded_tensor(self.site, self._patches, image, "pil_to_tensor", plain, in_planes=True)
 
 
 def _preprocessing(backend: type, plain: Function) -> Function:
