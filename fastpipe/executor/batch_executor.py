@@ -227,7 +227,7 @@ class PendingBatch:
     def _substitute(self, position: int, task: SampleTask) -> None:
         """Replaces a bad sample, or leaves it out, as the policy says."""
         for other in self._policy.substitutes(task):
-            other.slot, other.is_substitute = position, True
+            other.slot, other.needs_pixels = position, True
             self._tasks[position] = other
             if other.finished is None:
                 self._begin([other])

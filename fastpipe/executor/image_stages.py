@@ -259,7 +259,7 @@ class ImageStages:
         Raises:
             PlanError: the recipe is for an image of another size.
         """
-        task.is_substitute = True  # nobody could replace it later
+        task.needs_pixels = True
         self.read_one(task)
         if task.error is not None:
             raise task.error
@@ -362,7 +362,7 @@ class ImageStages:
         return (
             program is not None
             and (bool(self.pipeline.unplanned) or task.for_own_code)
-            and not task.is_substitute
+            and not task.needs_pixels
             and program.conversion is None
             and not program.after
             and program.result.channels == 3

@@ -24,7 +24,7 @@ class SampleTask:
         source: the file's path, or its bytes.
         slot: the position in the batch.
         for_own_code: the user's code gets the image and may need only a part of it: it may be a lazy image.
-        is_substitute: it replaces another sample, so its file has to be decoded before it is handed out.
+        needs_pixels: its file has to be decoded before it is handed out, as nothing could replace it later.
         epoch: the epoch; None if the dataset has no seed.
         key: the key of the random numbers; None to draw from the generators.
         generators: keyed generators, if some transforms aren't drawn ahead and will draw from them later.
@@ -56,7 +56,7 @@ class SampleTask:
     finished: tuple[object, object] | None = None
     slot: int = 0
     for_own_code: bool = False
-    is_substitute: bool = False
+    needs_pixels: bool = False
 
 
 class FailurePolicy(Protocol):

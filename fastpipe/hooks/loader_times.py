@@ -7,35 +7,29 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function
 
 if TYPE_CHECKING:
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 
-class LoaderTimes:
-    """The times of iterators over loaders, each of which may run for several epochs."""
+def timed(plain: Function) -> Function:
+    """Wraps ``__next__`` of iterators over loaders, each of which may run for several epochs: counts the times."""
+    last_batches: weakref.WeakKeyDictionary[_BaseDataLoaderIter, float] = weakref.WeakKeyDictionary()
 
-    def __init__(self) -> None:
-        self._until: weakref.WeakKeyDictionary[_BaseDataLoaderIter, float] = weakref.WeakKeyDictionary()
-
-    def next_of(self, iterator: _BaseDataLoaderIter, plain: Function) -> object:
-        """Returns the iterator's next batch, and counts the time.
-
-        Args:
-            iterator: torch's iterator.
-            plain: its own method.
-        """
+    def next_batch(self: _BaseDataLoaderIter) -> object:
         asked = time.perf_counter()
-        until = self._until.pop(iterator, asked)  # without the time between two epochs
-        batch = plain(iterator)
-        got = self._until[iterator] = time.perf_counter()
-        site: Site = LEDGER.site("loader", f"DataLoader({type(iterator._dataset).__name__})")
+        last = last_batches.pop(self, asked)  # without the time between two epochs
+        batch = plain(self)
+        got = last_batches[self] = time.perf_counter()
+        site = LEDGER.site("loader", f"DataLoader({type(self._dataset).__name__})")
         site.waited += got - asked
-        site.running += got - until
+        site.running += got - last
         site.images += _samples_in(batch)
         return batch
+
+    return next_batch
 
 
 def _samples_in(batch: object) -> int:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.hooks.before_fork import import_for_workers, may_make_images
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.loader_times import LoaderTimes
+from fastpipe.hooks.loader_times import timed
 from fastpipe.hooks.patches import Function, Patches, are_in_force
 from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
-    from torch.utils.data.dataloader import _BaseDataLoaderIter
     from typing_extensions import TypeIs
 
     from fastpipe.hooks.fetchers import Fetcher, StreamFetcher
@@ -28,7 +27,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """Hooks torch's loader: its iterators, workers and fetchers, and the function that stacks tensors."""
     utils: Any = module._utils
     patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
-    patches.wrap(module._BaseDataLoaderIter, "__next__", _timed)
+    patches.wrap(module._BaseDataLoaderIter, "__next__", timed)
     patches.wrap(utils.worker, "_worker_loop", _working)
     patches.wrap(utils.fetch._MapDatasetFetcher, "fetch", _fetching)
     patches.wrap(utils.fetch._IterableDatasetFetcher, "fetch", _fetching_from_stream)
@@ -74,15 +73,6 @@ def _working(plain: Function) -> Function:
         return plain(kind, dataset, indices, results, *others, **named)
 
     return work
-
-
-def _timed(plain: Function) -> Function:
-    times = LoaderTimes()
-
-    def next_batch(self: _BaseDataLoaderIter) -> object:
-        return times.next_of(self, plain)
-
-    return next_batch
 
 
 def _fetching(plain: Function) -> Function:

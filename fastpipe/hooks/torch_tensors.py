@@ -1,21 +1,59 @@
-"""Functions of torch that access a tensor's memory without regard to its class: they get ordinary tensors."""
+"""Functions of torch that don't heed a pending tensor's methods: they get ordinary tensors.
+
+Some access a tensor's memory without regard to its class; tracers and compilers read its class and not its pixels.
+"""
 
 from __future__ import annotations
 
 import functools
+import inspect
+import sys
 from types import ModuleType
 from typing import Any
 
 from fastpipe.hooks.patches import Function, Patches
 
+_PENDING = "fastpipe.program.pending_tensor"
+_TRACERS = {"torch.export": ("export",), "torch.jit": ("trace", "trace_module")}
+
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces these functions once there may be pending tensors.
+    """Replaces tracers in a module of torch's; other functions once there may be pending tensors.
 
     Args:
-        module: `fastpipe.program.pending_tensor`, which has been imported.
+        module: a module with tracers, or `fastpipe.program.pending_tensor`.
         patches: holds the replacements.
     """
+    for name in _TRACERS.get(module.__name__, ()):
+        patches.wrap(module, name, _tracing)
+    if module.__name__ == "torch._dynamo.eval_frame":
+        patches.wrap(module._TorchDynamoContext, "__call__", _compiling)
+    if module.__name__ == _PENDING:
+        _replace_accesses(module, patches)
+
+
+def _tracing(function: Function) -> Function:
+    """Wraps a tracer, or a compiled function, which may get tensors within lists and dicts."""
+
+    @functools.wraps(function)
+    def call(*args: object, **kwargs: object) -> object:
+        pending = sys.modules.get(_PENDING)
+        if pending is not None:
+            args, kwargs = pending.exchanged(args), pending.exchanged(kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _compiling(plain: Function) -> Function:
+    def compiled(self: object, function: object) -> object:
+        made = plain(self, function)
+        return _tracing(made) if inspect.isfunction(made) else made
+
+    return compiled
+
+
+def _replace_accesses(module: ModuleType, patches: Patches) -> None:
     import torch
 
     with_pixels: Function = module.with_pixels

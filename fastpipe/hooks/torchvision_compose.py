@@ -1,4 +1,4 @@
-"""torchvision's ``transforms.v2.Compose``, planned when it is called with an image, or with a sample with one image."""
+"""torchvision's ``Compose``, planned when it is called with an image; v2's also with a sample with one image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastpipe.hooks.checking import check_call, plain_image
 from fastpipe.hooks.compose import CallsByObject, ComposeCalls, Composed, calls_back
-from fastpipe.hooks.kinds import is_pillow_image
+from fastpipe.hooks.kinds import is_array, is_pillow_image
 from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import call_on_pending, record_functions
@@ -21,24 +21,47 @@ if TYPE_CHECKING:
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces ``Compose.forward``."""
+    """Replaces v1's ``Compose.__call__``, or v2's ``Compose.forward``."""
     calls = CallsByObject(partial(record_functions, patches))
+    name, replacing = ("forward", _of_v2) if ".v2." in module.__name__ else ("__call__", _of_v1)
 
     def make(plain: Function) -> Function:
-        def forward(self: Composed, *inputs: object) -> object:
-            if not inputs or type(self).__module__.startswith("fastpipe."):
-                return plain(self, *inputs)
-            if len(inputs) == 1 and is_pillow_image(inputs[0]):
-                return calls.of(self).on_image(self, inputs[0], plain)
-            if len(inputs) == 1 and is_pending(inputs[0]):
-                return call_on_pending(calls.of(self), self, inputs[0], plain)
-            if _image_of(inputs) is not None:
-                return _call_with_sample(calls.of(self), self, inputs, plain)
+        return replacing(calls, plain) if is_librarys(plain) else plain  # another library's replacement stays
+
+    patches.wrap(module.Compose, name, make)
+
+
+def _of_v1(calls: CallsByObject, plain: Function) -> Function:
+    def call(self: Composed, *args: object, **kwargs: object) -> object:
+        if len(args) != 1 or kwargs or not (is_pillow_image(args[0]) or _is_array_of_bytes(args[0])):
+            return plain(self, *args, **kwargs)
+        return calls.of(self).on_image(self, args[0], plain)
+
+    return call
+
+
+def _is_array_of_bytes(image: object) -> bool:
+    """True for a uint8 array ``(H, W, C)``, which ``ToPILImage`` and ``ToTensor`` take."""
+    if not is_array(image):
+        return False
+    import numpy as np
+
+    return type(image) is np.ndarray and image.ndim == 3 and image.dtype == np.uint8
+
+
+def _of_v2(calls: CallsByObject, plain: Function) -> Function:
+    def forward(self: Composed, *inputs: object) -> object:
+        if not inputs or type(self).__module__.startswith("fastpipe."):
             return plain(self, *inputs)
+        if len(inputs) == 1 and is_pillow_image(inputs[0]):
+            return calls.of(self).on_image(self, inputs[0], plain)
+        if len(inputs) == 1 and is_pending(inputs[0]):
+            return call_on_pending(calls.of(self), self, inputs[0], plain)
+        if _image_of(inputs) is not None:
+            return _call_with_sample(calls.of(self), self, inputs, plain)
+        return plain(self, *inputs)
 
-        return forward if is_librarys(plain) else plain  # another library's replacement stays
-
-    patches.wrap(module.Compose, "forward", make)
+    return forward
 
 
 def _image_of(inputs: tuple[object, ...]) -> Image.Image | None:
