@@ -12,7 +12,7 @@ from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
 from fastpipe.executor import ImageStages, SampleTask, StageOptions
 from fastpipe.index.table import Array
-from fastpipe.pillow.lazy_image import source_of
+from fastpipe.pillow.image_record import source_of
 from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, named_call_of, reseed
 from fastpipe.types import Sample
 

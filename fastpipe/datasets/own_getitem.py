@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from fastpipe.datasets.bad_files import with_location
-from fastpipe.pillow.lazy_image import load_images, source_of
+from fastpipe.pillow.image_record import source_of
+from fastpipe.pillow.lazy_image import load_images
 from fastpipe.pillow.lazy_source import LazySource
 
 Owner = TypeVar("Owner")

@@ -19,7 +19,8 @@ from fastpipe.executor.batch import BatchBuilder, BatchSpec
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.tasks import FailurePolicy, SampleTask
 from fastpipe.ops import TensorConversion
-from fastpipe.pillow.lazy_image import LazyImage, load_images, source_of
+from fastpipe.pillow.image_record import source_of
+from fastpipe.pillow.lazy_image import LazyImage, load_images
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.batch_results import new_result
 from fastpipe.program.core_job import Encoded, add_program, claimed_by_core

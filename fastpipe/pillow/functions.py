@@ -23,11 +23,10 @@ from fastpipe.ops import (
     Operation,
     Pad,
 )
-from fastpipe.pillow.image_record import PlainCall
+from fastpipe.pillow.image_record import PlainCall, image_record_of
 from fastpipe.pillow.lazy_image import (
     GRAY_IN_THREE,
     LazyImage,
-    image_record_of,
     lazy_of,
     record_operations,
 )

@@ -16,7 +16,7 @@ from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.plain_way import plainly
 from fastpipe.program.on_image import Info, to_array
 from fastpipe.readers.base import Pixels
-from fastpipe.types import Step
+from fastpipe.types import Box, Step
 
 PlainCall: TypeAlias = Callable[[Image.Image], Image.Image]
 """A function that does a recorded operation by Pillow on a plain image; it must not hold anything that may change."""
@@ -129,3 +129,25 @@ class ImageRecord:
             difference = f"{self.source.encoded.source} has another info than Pillow's"
         check.add_check(taken, seconds, difference)
         return expected if difference else made
+
+
+def image_record_of(image: Image.Image | None) -> ImageRecord | None:
+    """The record of a lazy image; None for a plain one, also if another thread has just made the pixels."""
+    return None if image is None else vars(image).get("_fastpipe")
+
+
+def source_of(image: object) -> LazySource | None:
+    """The source of a lazy image, or the source itself if one is given; None for anything else."""
+    if isinstance(image, LazySource):
+        return image
+    record = image_record_of(image) if isinstance(image, Image.Image) else None
+    return None if record is None else record.source
+
+
+def region_of(image: Image.Image, box: Box) -> Pixels | None:
+    """A box of a lazy colour image as an array ``(H, W, 3)``, decoded alone; None for an image with pixels.
+
+    The array is valid until the thread's next decode.
+    """
+    record = image_record_of(image)
+    return None if record is None or image.mode != "RGB" else record.source.region(box, record.steps)

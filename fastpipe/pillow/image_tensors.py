@@ -21,7 +21,8 @@ from fastpipe.ops import (
     ToTensor,
     interned_once,
 )
-from fastpipe.pillow.lazy_image import image_record_of, lazy_of
+from fastpipe.pillow.image_record import image_record_of
+from fastpipe.pillow.lazy_image import lazy_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of

@@ -18,7 +18,7 @@ from PIL import Image, ImageFile, ImageFilter, ImagePalette
 
 from fastpipe.ops import Crop, Operation, RgbToGrayscale, TensorConversion
 from fastpipe.pending import set_class
-from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
+from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall, image_record_of
 from fastpipe.pillow.lazy_operations import PointTable
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.pillow.method_arguments import (
@@ -33,7 +33,6 @@ from fastpipe.pillow.method_arguments import (
 from fastpipe.plain_way import own_function
 from fastpipe.program.core_job import claimed_by_core, core_has
 from fastpipe.program.on_image import Info, copied_info, is_transparent, to_array
-from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, ImageShape, Size, Step
 
 if TYPE_CHECKING:
@@ -346,11 +345,6 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         return _with_steps(self, record, step, plain=lambda image: image.filter(given))
 
 
-def image_record_of(image: Image.Image | None) -> ImageRecord | None:
-    """The record of a lazy image; None for a plain one, also if another thread has just made the pixels."""
-    return None if image is None else vars(image).get("_fastpipe")
-
-
 def _open_record(image: Image.Image) -> ImageRecord | None:
     """The record of a lazy image that has room for another step; else None, also if a test has replaced ``load``."""
     record = image_record_of(image)
@@ -445,23 +439,6 @@ def record_operations(
     if not core_has(operations, ImageShape(lazy.height, lazy.width)):
         return None
     return _with_steps(lazy, record, *operations, plain=plain, info=info)
-
-
-def source_of(image: object) -> LazySource | None:
-    """The source of a lazy image, or the source itself if one is given; None for anything else."""
-    if isinstance(image, LazySource):
-        return image
-    record = image_record_of(image) if isinstance(image, LazyImage) else None
-    return None if record is None else record.source
-
-
-def region_of(image: Image.Image, box: Box) -> Pixels | None:
-    """A box of a lazy colour image as an array ``(H, W, 3)``, decoded alone; None for an image with pixels.
-
-    The array is valid until the thread's next decode.
-    """
-    record = image_record_of(image)
-    return None if record is None or image.mode != "RGB" else record.source.region(box, record.steps)
 
 
 def load_images(sample: object) -> None:

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from fastpipe.pillow.lazy_image import region_of
+from fastpipe.pillow.image_record import region_of
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.rng import Stream, TorchStream
 from fastpipe.transforms.adapters import recipe_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fastpipe.pillow.lazy_image import source_of
+from fastpipe.pillow.image_record import source_of
 from fastpipe.program.program import Views
 from fastpipe.transforms._base import draw_steps, drawable
 from fastpipe.transforms.compose import Compose

@@ -24,7 +24,8 @@ from torchvision.transforms.v2.functional import _utils as v2_utils
 
 import fastpipe
 from fastpipe import core
-from fastpipe.pillow.lazy_image import LazyImage, image_record_of
+from fastpipe.pillow.image_record import image_record_of
+from fastpipe.pillow.lazy_image import LazyImage
 
 FILES = {
     "colour": corpus.jpeg(97, 131, "420", seed=5),

@@ -20,7 +20,7 @@ import fastpipe
 from fastpipe import core
 from fastpipe.pillow import lazy_file
 from fastpipe.pillow.held import MOST_OPEN, Held
-from fastpipe.pillow.lazy_image import source_of
+from fastpipe.pillow.image_record import source_of
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow decodes")
 
