@@ -49,7 +49,7 @@ class ComposeCalls:
         self._record = record
         self._account = SiteAccount(self.site, None)
         self._call: ComposePlan | None = None
-        self._ours: tuple[ComposePlan, Forward] | None = None
+        self._ours: Forward | None = None
         self._originals: Originals | None = None
         self._why_unknown = ""
 
@@ -63,7 +63,7 @@ class ComposeCalls:
         if not isinstance(members, plans.LISTS):
             return None
         if self._call is None or self._originals is None or not self._call.holds(members):
-            self._call = plans.ComposePlan(members)
+            self._call, self._ours = plans.ComposePlan(members), None
             self._originals = _originals_of(
                 frozenset(type(one) for member in members for one in plans.all_within(member))
             )
@@ -110,18 +110,13 @@ class ComposeCalls:
         self._record()
         return made
 
-    def ours(self, compose: Composed, plan: ComposePlan) -> Forward:
-        """fastpipe's own ``v2.Compose`` of the same transforms, for samples of several parts.
-
-        Args:
-            compose: the library's object.
-            plan: the plan of its current members.
-        """
+    def ours(self, compose: Composed) -> Forward:
+        """fastpipe's own ``v2.Compose`` of the transforms that have been `planned`, for samples of several parts."""
         from fastpipe.transforms import v2
 
-        if self._ours is None or self._ours[0] is not plan:
-            self._ours = plan, v2.Compose([*compose.transforms])
-        return self._ours[1]
+        if self._ours is None:
+            self._ours = v2.Compose([*compose.transforms])
+        return self._ours
 
     def _checked(self, call: ComposePlan, image: object) -> object:
         """Applies the transforms run by run; compares drawn runs with the library's own result."""

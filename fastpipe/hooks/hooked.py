@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import multiprocessing.context
-import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from types import MemberDescriptorType
@@ -18,13 +17,12 @@ from fastpipe.errors import DatasetError
 from fastpipe.hooks.installation import install_for_blocks
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import are_in_force, in_force
+from fastpipe.hooks.torch_tensors import with_ordinary_tensors
 
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__next__")
 """Methods that make samples, or parts of them."""
 
 Made = TypeVar("Made")
-
-_MODULE_OF_PENDING = "fastpipe.program.pending_tensor"
 
 
 class Hooked:
@@ -141,17 +139,4 @@ def _called(function: Callable[..., Made], *args: object, **kwargs: object) -> M
     install_for_blocks()
     with in_force():
         made = function(*args, **kwargs)
-    return made if are_in_force() or _MODULE_OF_PENDING not in sys.modules else with_ordinary_tensors(made)
-
-
-def with_ordinary_tensors(made: Any) -> Any:
-    """A sample whose pending tensors are made ordinary; the object itself if it has none, as in most cases."""
-    from fastpipe.program.pending_tensor import with_pixels
-
-    if type(made) is dict:
-        parts = {name: with_ordinary_tensors(part) for name, part in made.items()}
-        return parts if any(parts[name] is not part for name, part in made.items()) else made
-    if type(made) in (list, tuple):
-        items = type(made)(map(with_ordinary_tensors, made))
-        return items if any(new is not old for new, old in zip(items, made, strict=True)) else made
-    return with_pixels(made)
+    return made if are_in_force() else with_ordinary_tensors(made)

@@ -1,4 +1,4 @@
-"""Temporary replacement of other libraries' attributes."""
+"""Temporary replacement of other libraries' attributes, and of entries of their tables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from fastpipe.plain_way import THREAD
 
 Function: TypeAlias = Callable[..., Any]
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class _Scope(threading.local):
@@ -96,6 +98,21 @@ class Patches:
         self._replaced.append((owner, name, own.get(name), name in own, value))
         setattr(owner, name, value)
 
+    def put_item(self, mapping: dict[Key, Value], key: Key, value: Value) -> None:
+        """Sets an entry of a mapping until `undo`."""
+        before = {key: mapping[key]} if key in mapping else {}
+        mapping[key] = value
+
+        def restore() -> None:
+            if mapping.get(key) is not value:
+                return
+            if before:
+                mapping.update(before)
+            else:
+                del mapping[key]
+
+        self.at_undo(restore)
+
     def held_elsewhere(self) -> list[str]:
         """Original functions that other modules have imported by name and so still call: ``"train.imread"``."""
         plain = {id(before): name for owner, name, before, _, _ in self._replaced if isinstance(owner, ModuleType)}
@@ -120,7 +137,7 @@ class Patches:
         self._at_undo.append(function)
 
     def undo(self) -> None:
-        """Restores each attribute, unless other code has replaced it in the meantime."""
+        """Restores each attribute and entry, unless other code has replaced it in the meantime."""
         self.active = False
         while self._at_undo:
             self._at_undo.pop()()

@@ -53,8 +53,7 @@ def _record_functions(patches: Patches) -> None:
         for plain in (torch.Tensor, tv_tensors.Image):
             pending = pending_class(plain)
             if plain in kernels and pending not in kernels:
-                kernels[pending] = partial(_recorded, function, kernels[plain])
-                patches.at_undo(partial(kernels.pop, pending, None))
+                patches.put_item(kernels, pending, partial(_recorded, function, kernels[plain]))
                 is_new = True
     if is_new:
         patches.wrap(tv_tensors, "wrap", _wrapping)

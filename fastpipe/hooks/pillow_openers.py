@@ -28,14 +28,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
     may import that module.
     """
     registered, name = sys.modules["PIL.Image"].OPEN, _FORMATS[module.__name__]
-    before = registered[name]
-    ours = registered[name] = _opener(before[0], patches), before[1]
-
-    def restore() -> None:
-        if registered.get(name) is ours:
-            registered[name] = before
-
-    patches.at_undo(restore)
+    opener, accept = registered[name]
+    patches.put_item(registered, name, (_opener(opener, patches), accept))
 
 
 def _opener(plain: Opener, patches: Patches) -> Opener:

@@ -85,9 +85,7 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
     try:
         if script.is_module:
             _run_module(script.target, os.getcwd())
-        elif os.path.isdir(script.target) or (
-            not script.target.endswith((".py", ".pyw")) and _is_archive(script.target)
-        ):
+        elif os.path.isdir(script.target) or _is_archive(script.target):
             _run_module("__main__", os.path.abspath(script.target))
         else:
             _run_file(script.target, main)

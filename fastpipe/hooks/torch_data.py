@@ -13,6 +13,7 @@ from fastpipe.hooks.before_fork import import_for_workers, may_make_images
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.loader_times import timed
 from fastpipe.hooks.patches import Function, Patches, are_in_force
+from fastpipe.hooks.torch_tensors import with_ordinary_tensors
 from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
@@ -41,13 +42,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
         made = None if memory is None or not patches.active or not are_in_force() else memory.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
 
-    by_class[tensor] = collate_tensors
-
-    def restore() -> None:
-        if by_class.get(tensor) is collate_tensors:
-            by_class[tensor] = plain
-
-    patches.at_undo(restore)
+    patches.put_item(by_class, tensor, collate_tensors)
 
 
 def _prepared(plain: Function) -> Function:
@@ -115,7 +110,7 @@ def _handing_out(plain: Function, fetched: Function) -> Function:
         masks: Any = sys.modules.get(_MASKS)
         with nullcontext() if masks is None else masks.fetching(self):
             batch = fetched(self, possibly_batched_index)
-        return _handed_out(batch)
+        return with_ordinary_tensors(batch)  # as user's code may ask for their class, or save them
 
     return fetch
 
@@ -133,15 +128,6 @@ def _compares_images(fetcher: Fetcher) -> bool:
         f"{name} asks whether type(image) is a class of Pillow's: its images are made by Pillow. isinstance helps"
     )
     return True
-
-
-def _handed_out(batch: object) -> object:
-    """The batch, or sample, with ordinary tensors, as user's code may ask for their class, or save them."""
-    if _PENDING not in sys.modules:
-        return batch
-    from fastpipe.hooks.hooked import with_ordinary_tensors
-
-    return with_ordinary_tensors(batch)
 
 
 def _is_batch(indices: object, fetcher: Fetcher) -> TypeIs[Sequence[int]]:
@@ -165,7 +151,6 @@ def _known_batches(fetcher: Fetcher) -> KnownBatches | None:
 
 
 _MASKS = "fastpipe.hooks.pycocotools"
-_PENDING = "fastpipe.program.pending_tensor"
 _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is imported once an image has been made."""
 _LIBRARIES = {"timm", "torchvision"}

@@ -9,10 +9,11 @@ import functools
 import inspect
 import sys
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from fastpipe.hooks.patches import Function, Patches
 
+Thing = TypeVar("Thing")
 _PENDING = "fastpipe.program.pending_tensor"
 _TRACERS = {"torch.export": ("export",), "torch.jit": ("trace", "trace_module")}
 
@@ -32,15 +33,19 @@ def hook(module: ModuleType, patches: Patches) -> None:
         _replace_accesses(module, patches)
 
 
+def with_ordinary_tensors(thing: Thing) -> Thing:
+    """A thing whose pending tensors are made ordinary, also those in lists, tuples and dicts."""
+    pending = sys.modules.get(_PENDING)
+    made: Thing = thing if pending is None else pending.exchanged(thing)
+    return made
+
+
 def _tracing(function: Function) -> Function:
     """Wraps a tracer, or a compiled function, which may get tensors within lists and dicts."""
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> object:
-        pending = sys.modules.get(_PENDING)
-        if pending is not None:
-            args, kwargs = pending.exchanged(args), pending.exchanged(kwargs)
-        return function(*args, **kwargs)
+        return function(*with_ordinary_tensors(args), **with_ordinary_tensors(kwargs))
 
     return call
 

@@ -91,7 +91,7 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
     plan, site = calls.planned(compose.transforms), calls.site
     if plan is None:
         return plain(compose, *inputs)
-    own = partial(calls.ours(compose, plan), *inputs)
+    own = partial(calls.ours(compose), *inputs)
 
     def is_library_s() -> bool:
         return len(plan.runs) == 1 and not calls_back(compose.transforms)

@@ -83,36 +83,24 @@ class ImageRecord:
         except Exception as error:  # raised again, unless Pillow can make the image
             return to_array(self._by_pillow_instead(error))
 
-    def by_pillow(self) -> Image.Image | None:
-        """Makes the image by Pillow alone; None if its calls are unknown."""
-        image = None if self.calls is None else self.source.opened_by_pillow()
-        if image is None or self.calls is None:
-            return None
+    def by_pillow(self) -> Image.Image:
+        """Makes the image by Pillow alone, also once it has pixels; its `calls` must be known."""
+        image = self.source.opened_by_pillow()
+        assert image is not None  # calls are known of images that Pillow has opened
+        assert self.calls is not None
         with plainly():
             for call in self.calls:
                 image = call(image)
         return image
 
-    def plain_way(self) -> Callable[[], Image.Image] | None:
-        """A function that makes the image by Pillow alone, also once it has pixels; None if its calls are unknown."""
-        if self.calls is None:
-            return None
-
-        def made() -> Image.Image:
-            image = self.by_pillow()
-            assert image is not None  # calls are known of images that Pillow has opened
-            return image
-
-        return made
-
     def _by_pillow_instead(self, error: Exception) -> Image.Image:
         """Makes the image by Pillow after fastpipe's way has failed; raises the user's error, or the given one."""
         on_mistake = self.source.on_mistake
-        made = None if on_mistake is None else self.by_pillow()
-        if on_mistake is None or made is None:
+        if on_mistake is None or self.calls is None:
             if isinstance(error, AttributeError):  # it would be taken for a missing attribute of the image
                 raise CoreError(f"a step that was recorded fails: {error}") from error
             raise error
+        made = self.by_pillow()
         made.load()
         on_mistake(error)
         return made
@@ -121,7 +109,6 @@ class ImageRecord:
         """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
         begun = time.perf_counter()
         expected = self.by_pillow()
-        assert expected is not None
         taken = time.perf_counter() - begun
         is_same = (made.mode, made.size, made.tobytes()) == (expected.mode, expected.size, expected.tobytes())
         difference = "" if is_same else f"{self.source.encoded.source} has other pixels than Pillow's"

@@ -105,7 +105,7 @@ def image_tensor(
     """
     lazy = lazy_of(image)
     record, shape = image_record_of(lazy), shape_of(lazy)
-    if lazy is None or record is None or shape is None or not core.available():
+    if lazy is None or record is None or record.calls is None or shape is None or not core.available():
         return None
     if shape.channels != 3:  # torchvision's strides of one channel are those of a transposed array
         return None
@@ -113,14 +113,11 @@ def image_tensor(
         return None  # the caller of the function has to see the error
     if torch.get_default_dtype() is not torch.float32 or torch._C._get_tracing_state() is not None:
         return None
-    by_pillow = record.plain_way()
-    if by_pillow is None:
-        return None
     steps, dtype = _CONVERSIONS[name]
     shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
-    work = behind_conversion(shown, (), result, account_of(by_pillow))
+    work = behind_conversion(shown, (), result, account_of(record.by_pillow))
     return None if work is None else pending_tensor(work)
 
 

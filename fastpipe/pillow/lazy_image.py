@@ -459,9 +459,9 @@ def shadow_of(image: Image.Image) -> Image.Image | None:
     record = None if lazy is None else image_record_of(lazy)
     if record is None:
         return image.copy()
-    made = record.by_pillow()
-    if made is None:
+    if record.calls is None:
         return None
+    made = record.by_pillow()
     if lazy is image and isinstance(made, ImageFile.ImageFile):  # a copy has no open file
         made = made.copy()
     made.info = copied_info(image)

@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from operator import itemgetter, methodcaller
+from operator import is_not, itemgetter, methodcaller
 from typing import Any, TypeAlias, TypeVar
 
 import torch
@@ -188,13 +188,18 @@ def _is_shell(tensor: Any) -> bool:
 
 
 def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
-    """Arguments in which pending tensors, also those in lists, tuples and dicts, are replaced by ordinary ones."""
+    """A thing in which pending tensors, also those in lists, tuples and dicts, are replaced by ordinary ones.
+
+    The thing itself if none is another object afterwards, as in most cases.
+    """
     if isinstance(given, _Pending):
         return exchange(given)
     if isinstance(given, dict) and given:
-        return {name: exchanged(part, exchange) for name, part in given.items()}
+        parts = {name: exchanged(part, exchange) for name, part in given.items()}
+        return parts if any(parts[name] is not part for name, part in given.items()) else given
     if type(given) in (list, tuple):
-        return type(given)(exchanged(part, exchange) for part in given)
+        items = [exchanged(part, exchange) for part in given]
+        return type(given)(items) if any(map(is_not, items, given)) else given
     return given
 
 
