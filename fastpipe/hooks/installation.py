@@ -13,7 +13,7 @@ from types import ModuleType, TracebackType
 from fastpipe.arguments import whole_number
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import Patches, be_in_force_everywhere
+from fastpipe.hooks.patches import Patches, are_in_force_everywhere, be_in_force_everywhere
 
 HOOKS = {
     "PIL.Image": "pillow",
@@ -85,12 +85,10 @@ class _Hooks:
     Attributes:
         patches: the replaced attributes.
         imports: hooks further libraries when they are imported.
-        everywhere: True after `install`; False if the hooks only work within `patches.in_force`.
     """
 
     patches: Patches
     imports: ImportHook
-    everywhere: bool
 
 
 _lock = threading.RLock()
@@ -128,7 +126,6 @@ def install(*, check: int = DEFAULT_CHECK) -> Installation:
         LEDGER.check = check
         _have_freed_memory_kept()
         hooks = _hooks or _put_in_place()
-        hooks.everywhere = True
         be_in_force_everywhere(True)
         _note_what_is_late(hooks.patches)
     return Installation(True)
@@ -162,7 +159,7 @@ def _put_in_place() -> _Hooks:
     global _hooks
     patches = Patches()
     imports = ImportHook({name: partial(_hook, ours, patches) for name, ours in HOOKS.items()})
-    _hooks = _Hooks(patches, imports, False)
+    _hooks = _Hooks(patches, imports)
     imports.start()
     return _hooks
 
@@ -197,7 +194,7 @@ def are_in_place() -> bool:
 
 def is_installed() -> bool:
     """True between `install` and `uninstall`."""
-    return _hooks is not None and _hooks.everywhere
+    return _hooks is not None and are_in_force_everywhere()
 
 
 def _hook(ours: str, patches: Patches, module: ModuleType) -> None:

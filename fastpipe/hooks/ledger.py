@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.hooks.account_folder import make_folder, remove_folder
@@ -144,6 +144,13 @@ _SUMS = (
 )
 
 
+class _Account(TypedDict):
+    """The ledger of a child process, as JSON; the names are those of `Site` and `Ledger`."""
+
+    sites: list[dict[str, Any]]
+    notes: list[str]
+
+
 class Ledger:
     """The sites of this process and of its children.
 
@@ -263,8 +270,8 @@ class Ledger:
         return list(_added(sites, accounts).values()), list(notes)
 
 
-def _accounts(folder: str) -> list[dict[str, Any]]:
-    """The ledgers that child processes have written, as JSON."""
+def _accounts(folder: str) -> list[_Account]:
+    """The ledgers that child processes have written."""
     accounts = []
     for path in sorted(Path(folder).glob("*.json")):
         with contextlib.suppress(FileNotFoundError):  # it has been merged meanwhile
@@ -272,7 +279,7 @@ def _accounts(folder: str) -> list[dict[str, Any]]:
     return accounts
 
 
-def _added(sites: dict[tuple[str, str], Site], accounts: Iterable[dict[str, Any]]) -> dict[tuple[str, str], Site]:
+def _added(sites: dict[tuple[str, str], Site], accounts: Iterable[_Account]) -> dict[tuple[str, str], Site]:
     """Adds the counts of ledgers to sites, in place, and returns the sites."""
     for account in accounts:
         for values in account["sites"]:
@@ -281,7 +288,7 @@ def _added(sites: dict[tuple[str, str], Site], accounts: Iterable[dict[str, Any]
     return sites
 
 
-def _notes_in(accounts: Iterable[dict[str, Any]]) -> dict[str, None]:
+def _notes_in(accounts: Iterable[_Account]) -> dict[str, None]:
     return {note: None for account in accounts for note in account["notes"]}
 
 

@@ -49,6 +49,11 @@ def be_in_force_everywhere(everywhere: bool) -> None:
     _Scope.is_here = everywhere
 
 
+def are_in_force_everywhere() -> bool:
+    """True if the replacements are in force in all threads."""
+    return _Scope.is_here
+
+
 def are_in_force() -> bool:
     """True if replaced functions call the replacements in this thread, as long as their `Patches` are active."""
     return _scope.is_here and not THREAD.is_plain

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import SiteAccount, check_call
 from fastpipe.hooks.compose import ComposeCalls, Composed, call_in_turn, calls_back
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import Function, Patches, are_in_force
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _record_functions(patches: Patches) -> None:
         for plain in (torch.Tensor, tv_tensors.Image):
             pending = pending_class(plain)
             if plain in kernels and pending not in kernels:
-                patches.put_item(kernels, pending, partial(_recorded, function, kernels[plain]))
+                patches.put_item(kernels, pending, _Recorded(function, kernels[plain]))
                 is_new = True
     if is_new:
         patches.wrap(tv_tensors, "wrap", _wrapping)
@@ -70,27 +71,35 @@ def _wrapping(plain: Function) -> Function:
     return wrap
 
 
-def _recorded(function: Function, kernel: Function, image: torch.Tensor, *args: object, **kwargs: object) -> object:
-    """The result of a function on a tensor; a pending one if possible."""
-    from fastpipe.program.pending_tensor import record_of, with_pixels
-    from fastpipe.transforms.sized_image import Untraceable
+class _Recorded(FasterFunction):
+    """A function of v2's on pending tensors.
 
-    record = record_of(image)
-    if record is None or not are_in_force():
-        return kernel(with_pixels(image), *args, **kwargs)
-    failed: Exception | None = None
-    made = None
-    try:
-        made = _behind(record, function, image, args, kwargs)
-    except (PlanError, Untraceable):
-        pass
-    except Exception as error:  # the library raises the user's error; else it is a bug in fastpipe
-        failed = error
-    if made is None:
-        made = kernel(with_pixels(image), *args, **kwargs)
-    if failed is not None:
-        LEDGER.site("function", function.__name__).count_failed(failed)
-    return made
+    Args:
+        function: the function.
+        kernel: the library's own for ordinary tensors.
+    """
+
+    def __init__(self, function: Function, kernel: Function) -> None:
+        from fastpipe.program.pending_tensor import with_pixels
+
+        super().__init__(function.__name__, lambda image, *args, **kwargs: kernel(with_pixels(image), *args, **kwargs))
+        self._function = function
+
+    def takes(self, image: torch.Tensor, *args: object, **kwargs: object) -> bool:
+        from fastpipe.program.pending_tensor import record_of
+
+        return are_in_force() and record_of(image) is not None
+
+    def make(self, image: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor | None:
+        from fastpipe.program.pending_tensor import record_of
+        from fastpipe.transforms.sized_image import Untraceable
+
+        record = record_of(image)
+        assert record is not None
+        try:
+            return _behind(record, self._function, image, args, kwargs)
+        except (PlanError, Untraceable):
+            return None
 
 
 def _behind(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from typing import Any
 
 import torch
 from torchvision.io import ImageReadMode
@@ -44,7 +43,7 @@ class TensorFiles:
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
 
-    def open(self, args: tuple[object, ...], kwargs: dict[str, Any]) -> object:
+    def open(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The function's result, pending if possible; otherwise torchvision's result, or its error."""
         site = LEDGER.site("function", f"torchvision.io.{self._name}")
         names = _ARGUMENTS[self._name]
@@ -89,7 +88,7 @@ class TensorFiles:
         except (OSError, ValueError):
             return "a file that can't be read"
 
-    def _opened(self, data: bytes, given: dict[str, Any], site: Site) -> object:
+    def _opened(self, data: bytes, given: dict[str, object], site: Site) -> object:
         """The pending tensor, or the reason why there is none."""
         mode, turns = _mode_of(given.get("mode", "UNCHANGED")), given.get("apply_exif_orientation", False)
         if mode is None or type(turns) is not bool:
@@ -121,7 +120,7 @@ class TensorFiles:
             return "a damaged file"
         return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_check_due())))
 
-    def _library(self, data: bytes, given: dict[str, Any]) -> Callable[[], torch.Tensor]:
+    def _library(self, data: bytes, given: dict[str, object]) -> Callable[[], torch.Tensor]:
         def library() -> torch.Tensor:
             with plainly():
                 made: torch.Tensor = self._plain(**{**given, "input": _as_tensor(data)})
