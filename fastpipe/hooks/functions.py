@@ -57,9 +57,9 @@ class FasterFunction(ABC):
             site.count_failed(error)
             return made
         seconds = time.perf_counter() - begun
-        if isinstance(made, str):
-            site.count_plain(made)
         if made is None or isinstance(made, str):
+            if made is not None:
+                site.count_plain(made)
             return self._plain(*args, **kwargs)
         if is_pending(made):
             return made

@@ -174,11 +174,11 @@ class Ledger:
 
     def site(self, kind: str, name: str) -> Site:
         """The site of that kind and name; made if there is none."""
-        with self._lock:
-            known = self._sites.get((kind, name))
-            if known is None:
-                known = self._sites[kind, name] = self._fresh(kind, name)
-            return known
+        known = self._sites.get((kind, name))
+        if known is None:
+            with self._lock:
+                known = self._sites.setdefault((kind, name), self._fresh(kind, name))
+        return known
 
     def _fresh(self, kind: str, name: str) -> Site:
         earlier = self._earlier.get((kind, name))

@@ -48,8 +48,9 @@ class ImageFunction(FasterFunction):
         return self._recorded is not None and any(map(is_pending, (*args, *kwargs.values())))
 
     def make(self, *args: object, **kwargs: object) -> object:
-        home = "loaded_image" if self._on_loaded and _is_loaded(*args) else self._recorded
-        return our_function(f"fastpipe.pillow.{home}", self._ours, self._plain)(*args, **kwargs)
+        recorded = self._recorded
+        home = "loaded_image" if recorded is None or (self._on_loaded and _is_loaded(*args)) else recorded
+        return our_function(home, self._ours, self._plain)(*args, **kwargs)
 
 
 def _is_loaded(image: Any = None, *_: object) -> bool:
@@ -75,15 +76,17 @@ class ToTensor(FasterFunction):
         self._patches, self._ours = patches, name.rpartition(".")[2]
 
     def takes(self, *args: object, **kwargs: object) -> bool:
+        if len(args) != 1 or kwargs or not is_pending(args[0]):
+            return False
         from fastpipe.torch_modes import torch_modes_active
 
-        return len(args) == 1 and not kwargs and is_pending(args[0]) and not torch_modes_active()
+        return not torch_modes_active()
 
     def make(self, image: Image.Image) -> torch.Tensor | None:
         later = recorded_tensor(self.site, self._patches, image, self._ours, self._plain)
         if later is not None:
             return later
-        made: torch.Tensor | None = our_function("fastpipe.pillow.functional_pil", self._ours, self._plain)(image)
+        made: torch.Tensor | None = our_function("functional_pil", self._ours, self._plain)(image)
         return made
 
     def expected(self, image: Image.Image) -> object:
@@ -124,8 +127,8 @@ def recorded_tensor(
 
 
 @lru_cache(maxsize=64)
-def our_function(module: str, name: str, plain: Function) -> Function:
+def our_function(file: str, name: str, plain: Function) -> Function:
     """fastpipe's function of that name; one that returns None if the library's has other parameters in this version."""
-    ours: Function = getattr(importlib.import_module(module), name)
+    ours: Function = getattr(importlib.import_module(f"fastpipe.pillow.{file}"), name)
     known, theirs = (tuple(inspect.signature(function).parameters) for function in (ours, plain))
     return ours if known == theirs else lambda *args, **kwargs: None
