@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 import fastpipe
+from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.imports import ImportHook
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.plain_way import is_plain, plainly
+from fastpipe.plain_way import is_plain, own_function, plainly
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +97,51 @@ def test_a_thread_is_plain_within_plainly_alone() -> None:
         assert is_plain()
     assert (seen, Base().method()) == (["PLAIN 1"], "PLAIN 1")
     patches.undo()
+
+
+def test_a_tables_entries_are_put_back_in_their_places() -> None:
+    table = {"first": 1, "second": 2, "others": 3}
+    patches = Patches()
+    for name in ("first", "new", "others"):
+        patches.put_item(table, name, 10)
+    table["others"] = 4  # by somebody else, meanwhile
+    assert table == {"first": 10, "second": 2, "others": 4, "new": 10}
+    patches.undo()
+    assert [*table.items()] == [("first", 1), ("second", 2), ("others", 4)]
+
+
+class Failing(FasterFunction):
+    def make(self, number: int) -> object:
+        raise RuntimeError("planted")
+
+
+def test_an_error_is_counted_where_the_library_gives_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    function = Failing("inverse", lambda number: 1 / number)
+    with pytest.raises(ZeroDivisionError):
+        function(0)
+    assert not function.site.left
+    assert function(2) == 0.5
+    assert function.site.left == {"fastpipe failed (RuntimeError: planted), and the plain way was taken": 1}
+
+
+class Bound:
+    of_class = classmethod(len)
+    of_nobody = staticmethod(len)
+
+
+def test_a_librarys_own_function_is_found_below_replacements() -> None:
+    plain = inspect.getsource
+    once, twice = Patches(), Patches()
+    for patches in (once, twice):
+        patches.wrap(inspect, "getsource", shouting)
+    try:
+        assert own_function(inspect.getsource) is own_function(plain) is plain
+    finally:
+        twice.undo()
+        once.undo()
+    assert own_function(vars(Bound)["of_class"]) is own_function(vars(Bound)["of_nobody"]) is len
+    assert own_function(fastpipe.install) is fastpipe.install  # replaces nothing
 
 
 def test_what_was_imported_by_name_before_is_found() -> None:

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -27,6 +28,7 @@ from torchvision_here import module, torchvision
 
 import fastpipe
 from fastpipe.hooks import ledger, tensor_files
+from fastpipe.hooks.torch_tensors import with_ordinary_tensors
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_tensor, pending_work
 
@@ -949,3 +951,12 @@ def test_nothing_is_imported_for_it() -> None:
         "assert 'torchvision' not in sys.modules and 'fastpipe.program' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_samples_keep_their_class_and_get_ordinary_tensors() -> None:
+    sample = OrderedDict(image=opened(), numbers=[1, (2, opened())])
+    parts = [*sample.values()]
+    assert with_ordinary_tensors(sample) is sample
+    assert all(new is old for new, old in zip(sample.values(), parts, strict=True))
+    assert not fastpipe.is_pending(sample["image"])
+    assert not fastpipe.is_pending(sample["numbers"][1][1])
