@@ -64,7 +64,8 @@ def os_error(files: core.Files, index: int) -> int:
 
 def held_bytes(files: core.Files) -> int:
     """Bytes of memory that the library holds for files."""
-    return int(native().fpc_files_bytes(files._address))
+    memory = files._memory
+    return 0 if memory is None else int(native().fpc_files_bytes(memory.address))
 
 
 def context_bytes(context: core.Context) -> int:

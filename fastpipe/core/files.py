@@ -11,13 +11,13 @@ import ctypes
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Sequence
 from struct import Struct
 
 from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.headers import header_of
 from fastpipe.core.library import native
+from fastpipe.core.native_object import NativeObject, forget_in_children
 from fastpipe.core.pool import Pool
 from fastpipe.core.structs import RawFile, Status
 from fastpipe.types import ArchiveMember, Header
@@ -61,12 +61,11 @@ class Files:
         self._functions = native()
         self._lock = threading.Lock()
         self._busy = False
-        self._owner = 0
-        self._address: int | None = None
+        self._memory: NativeObject | None = None
         self._keep: list[bytes] = []
         self._count = 0
         self._list = _FileList(max(count, 1))
-        _all.add(self)
+        forget_in_children(self)
 
     def load(
         self, sources: Sequence[str | bytes], max_bytes: int = 0, pool: Pool | None = None, *, whole: bool = False
@@ -89,11 +88,8 @@ class Files:
 
     def _load(self, sources: Sequence[str | bytes], max_bytes: int, pool: Pool | None, whole: bool) -> None:
         self._count = 0  # nobody may look at the old files if a signal handler raises before the new ones are read
-        if not self._address:
-            self._owner = os.getpid()
-            self._address = self._functions.fpc_files_new()
-            if not self._address:
-                raise MemoryError("no memory for files")
+        if self._memory is None:
+            self._memory = NativeObject(self._functions.fpc_files_new(), self._functions.fpc_files_free, "files")
         count = len(sources)
         if count > len(self._list.raws):
             self._list = _FileList(count)
@@ -116,9 +112,9 @@ class Files:
             pack(raws, start, *given, max_bytes, 0, 0, 0, not whole)
         self._keep = kept
         if pool is None:
-            self._functions.fpc_read_files(self._address, listed.address, count)
+            self._functions.fpc_read_files(self._memory.address, listed.address, count)
         else:
-            pool.read(self._address, listed.address, count)
+            pool.read(self._memory.address, listed.address, count)
         self._count = count
 
     def outcomes(self) -> list[tuple[Header | Status, ByteRange]]:
@@ -166,24 +162,21 @@ class Files:
         """Drops the files, and frees the memory of an unusually large batch."""
         with self._lock:
             self._count = 0
-            if self._address:
-                self._functions.fpc_files_clear(self._address)
+            if self._memory is not None:
+                self._functions.fpc_files_clear(self._memory.address)
 
     def _at(self, index: int) -> int:
         if not 0 <= index < self._count:
             raise IndexError(f"file {index} of {self._count}")
         return index * _SIZE
 
-    def __del__(self) -> None:
-        # In a child of fork this may come before `_forget`.
-        if getattr(self, "_address", None) and not (self._busy and os.getpid() != self._owner):
-            self._functions.fpc_files_free(self._address)
-
     def _forget(self) -> None:
         """Abandons the memory in a forked child if a thread of the parent was reading into it."""
         self._lock = threading.Lock()
         if self._busy:
-            self._address, self._busy, self._count = None, False, 0
+            if self._memory is not None:
+                self._memory.leak()
+            self._memory, self._busy, self._count = None, False, 0
 
 
 def c_string(name: str) -> bytes:
@@ -192,15 +185,3 @@ def c_string(name: str) -> bytes:
         return b"" if "\0" in name else name.encode(_ENCODING, _ERRORS)
     except UnicodeEncodeError:
         return b""
-
-
-_all: weakref.WeakSet[Files] = weakref.WeakSet()
-
-
-def _forget_files() -> None:
-    for files in list(_all):
-        files._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_files)

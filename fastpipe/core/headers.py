@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import threading
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
 
 from fastpipe.core.library import native, quick
+from fastpipe.core.native_object import PerThread
 from fastpipe.core.structs import RawHeader, Status
 from fastpipe.types import Header, new_namedtuple
 
@@ -32,15 +33,9 @@ _SUBSAMPLING = {
 }
 
 
-class _LocalHeaders(threading.local):
-    """A thread's free header structs. One in use is taken out, so that a signal handler gets another."""
-
-    def __init__(self) -> None:
-        self.free: list[tuple[RawHeader, int]] = []
-        self.read = native().fpc_read_header
-
-
-_local_headers: _LocalHeaders | None = None
+_free = PerThread(list[tuple[RawHeader, int, Callable[[bytes, int, int], int]]])
+"""A thread's free header structs, their addresses, and the C function that fills one. One in use is taken out, so that
+a signal handler gets another."""
 
 
 def read_header(data: bytes) -> Header | Status:
@@ -53,18 +48,15 @@ def read_header(data: bytes) -> Header | Status:
     Raises:
         ReaderUnavailableError: the core isn't available; see `why_not`.
     """
-    global _local_headers
-    local = _local_headers
-    if local is None:
-        local = _local_headers = _LocalHeaders()
+    free = _free.value
     try:
-        place = local.free.pop()
+        place = free.pop()
     except IndexError:
         raw = RawHeader()
-        place = raw, ctypes.addressof(raw)
-    status = local.read(data, len(data), place[1])
+        place = raw, ctypes.addressof(raw), native().fpc_read_header
+    status = place[2](data, len(data), place[1])
     fields = _HEADER.unpack_from(place[0])
-    local.free.append(place)
+    free.append(place)
     return Status(status) if status else header_of(*fields)
 
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-
 from fastpipe.core.jobs import Job, PreparedJob
 from fastpipe.core.library import done, status_text
+from fastpipe.core.native_object import PerThread
 from fastpipe.core.pool import run, thread_context
 from fastpipe.core.structs import Status
 from fastpipe.errors import CoreError
 
-
-class _Local(threading.local):
-    def __init__(self) -> None:
-        self.free: list[Job] = []
-
-
-_local = _Local()
+_free = PerThread(list[Job])
 
 
 def thread_job() -> Job:
@@ -29,7 +22,7 @@ def thread_job() -> Job:
 def _borrowed() -> Job:
     """A job of this thread, with the content of its last use."""
     try:
-        return _local.free.pop()
+        return _free.value.pop()
     except IndexError:
         return Job()
 
@@ -58,7 +51,7 @@ def run_thread_series(job: Job, count: int, in_step: int, out_step: int) -> int:
 def give_back(job: Job) -> None:
     """Gives back a job of `thread_job` without running it."""
     job.let_go()
-    _local.free.append(job)
+    _free.value.append(job)
 
 
 def refused(status: int) -> bool:

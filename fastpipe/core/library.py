@@ -151,7 +151,6 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_pool_arrays", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_read", None, [pointer, pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_free", None, [pointer]),
-        ("fpc_pool_forget", None, [pointer]),
     ):
         function = getattr(functions, name)
         function.restype, function.argtypes = result, arguments

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-import os
 import re
 import struct
-import threading
 from collections.abc import Callable
 from struct import unpack_from
 from typing import NamedTuple
@@ -25,6 +23,7 @@ from typing import NamedTuple
 from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.headers import PACKED_FORMAT, read_header
 from fastpipe.core.library import done, loaded, native, status_text
+from fastpipe.core.native_object import NativeObject, PerThread
 from fastpipe.core.structs import Status
 from fastpipe.errors import DecodeError, NotPackableError
 from fastpipe.types import Box, Header
@@ -65,39 +64,12 @@ _REASONS = {
 }
 
 
-class _Packer:
-    """An fpc_packer; used by one thread alone."""
-
-    def __init__(self) -> None:
-        functions = native()
-        self._free = functions.fpc_packer_free
-        self._owner = os.getpid()
-        self.address: int | None = functions.fpc_packer_new(loaded().isa)
-        if not self.address:
-            raise MemoryError("no memory for packing images")
-
-    def __del__(self) -> None:
-        # In a forked child, a packer that another thread was using may be in any state: it is leaked.
-        if getattr(self, "address", None) and os.getpid() == self._owner:
-            self._free(self.address)
+def _new_packer() -> NativeObject:
+    functions = native()
+    return NativeObject(functions.fpc_packer_new(loaded().isa), functions.fpc_packer_free, "packing images")
 
 
-class _Local(threading.local):
-    """A thread's own packer, made at its first use."""
-
-    def __init__(self) -> None:
-        self.packer = _Packer()
-
-
-_local: _Local | None = None
-
-
-def _packer() -> int | None:
-    global _local
-    local = _local
-    if local is None:
-        local = _local = _Local()
-    return local.packer.address
+_packers = PerThread(_new_packer)
 
 
 class Original(NamedTuple):
@@ -259,7 +231,7 @@ def _compare(jpeg: bytes, packed: bytes, max_bytes: int) -> tuple[int, bool]:
     """The status of decoding a JPEG and a packed image, and whether both have the same coefficients."""
     same = ctypes.c_int(0)
     one, other = (address_of_bytes(jpeg), len(jpeg)), (address_of_bytes(packed), len(packed))
-    status = native().fpc_same_coefficients(_packer(), *one, *other, max_bytes, ctypes.byref(same))
+    status = native().fpc_same_coefficients(_packers.value.address, *one, *other, max_bytes, ctypes.byref(same))
     return status, done(status) and bool(same.value)
 
 
@@ -267,6 +239,12 @@ def _convert(function: Callable[..., int], data: bytes, max_bytes: int, *more: i
     address, size = ctypes.c_void_p(), ctypes.c_size_t()
     # The packer is this thread's own; the result's memory is valid until the thread's next call.
     status = function(
-        _packer(), address_of_bytes(data), len(data), max_bytes, *more, ctypes.byref(address), ctypes.byref(size)
+        _packers.value.address,
+        address_of_bytes(data),
+        len(data),
+        max_bytes,
+        *more,
+        ctypes.byref(address),
+        ctypes.byref(size),
     )
     return status, ctypes.string_at(address, size.value) if done(status) else b""

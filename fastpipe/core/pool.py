@@ -1,7 +1,7 @@
 """Runs jobs: by a context in the calling thread, or by a pool of the library's own threads.
 
-Each thread has its own context, made at its first use and freed with the thread. A context is plain memory, so that a
-thread that forks can go on using its copy in the child.
+Each thread has its own context. A context is plain memory, so that a thread that forks can go on using its copy in the
+child.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import methodcaller
 from struct import Struct
 from typing import TYPE_CHECKING, overload
 
 from fastpipe.core.addresses import address_of
 from fastpipe.core.jobs import Job
 from fastpipe.core.library import loaded, native, quick
+from fastpipe.core.native_object import FREED_BY_C, NativeObject, PerThread, forget_in_children
 from fastpipe.core.structs import Isa, RawJob
 
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Context:
+class Context(NativeObject):
     """Scratch memory for one thread at a time.
 
     Args:
@@ -35,18 +38,15 @@ class Context:
         MemoryError: out of memory, or the machine lacks the instruction set.
     """
 
-    __slots__ = ("_flip", "_free", "_look_up", "_owner", "_process", "_run", "address", "run_on_image")
+    __slots__ = ("_flip", "_look_up", "_run", "run_on_image")
 
     def __init__(self, isa: Isa | None = None) -> None:
         functions = native()
-        self._free, self._run = functions.fpc_context_free, functions.fpc_run
-        self._look_up, self._flip = functions.fpc_look_up, functions.fpc_flip_rgb
+        self._run, self._look_up, self._flip = functions.fpc_run, functions.fpc_look_up, functions.fpc_flip_rgb
         self.run_on_image = functions.fpc_run_on_image
         """The C function, for `fastpipe.core.image_jobs`."""
-        self._process, self._owner = os.getpid, os.getpid()
-        self.address: int | None = functions.fpc_context_new(loaded().isa if isa is None else isa)
-        if not self.address:
-            raise MemoryError("no context for the core: there is no memory, or no such instruction set")
+        address = functions.fpc_context_new(loaded().isa if isa is None else isa)
+        super().__init__(address, functions.fpc_context_free, "a context of the core, or no such instruction set")
 
     def run(self, job: Job) -> int:
         """Runs a job and returns its `Status` as a plain int."""
@@ -67,21 +67,8 @@ class Context:
         height, width, _ = image.shape
         self._flip(self.address, address_of(image), height, width, address_of(out))
 
-    def __del__(self) -> None:
-        # In a forked child, a context that another thread was using may be in any state: it is leaked.
-        # The functions are attributes, because modules are empty when the interpreter ends.
-        if getattr(self, "address", None) and self._process() == self._owner:
-            self._free(self.address)
 
-
-class _Local(threading.local):
-    """A thread's own context, made at its first use."""
-
-    def __init__(self) -> None:
-        self.context = Context()
-
-
-_local: _Local | None = None
+_contexts = PerThread(Context)
 
 
 def thread_context() -> Context:
@@ -90,11 +77,7 @@ def thread_context() -> Context:
     Raises:
         ReaderUnavailableError: the core isn't available; see `why_not`.
     """
-    global _local
-    local = _local
-    if local is None:
-        local = _local = _Local()
-    return local.context
+    return _contexts.value
 
 
 def run(job: Job) -> int:
@@ -138,87 +121,42 @@ class JobArray(Sequence[Job]):
         return [status for (status,) in _STATUS.iter_unpack(self._bytes[: count * _STATUS.size])]
 
 
-class _Threads:
-    """An fpc_pool, which lives as long as an object refers to it, such as a run."""
-
-    __slots__ = ("__weakref__", "_end", "_process", "address", "owner")
-
-    def __init__(self, threads: int) -> None:
-        functions = native()
-        # Set first, as a signal handler may raise once there is an address. (Modules are empty at interpreter exit.)
-        self._process, self._end = os.getpid, (functions.fpc_pool_forget, functions.fpc_pool_free)
-        self.owner = os.getpid()
-        self.address: int | None = functions.fpc_pool_new(threads, loaded().isa)
-        if not self.address:
-            raise MemoryError(f"no pool of {threads} threads for the core")
-
-    def __del__(self) -> None:
-        if not getattr(self, "address", None):
-            return
-        # In a forked child, objects of other threads are destroyed before `_forget_pools` is called there.
-        self._end[self._process() == self.owner](self.address)
-
-
-class InFlightRun:
-    """Jobs that a pool's threads may be running, with all objects whose memory they read and write.
-
-    The object is in `_in_flight` from before the jobs start until they are done. No other reference is reliable: a
-    signal handler may raise between any two instructions of Python's, even in a destructor.
-    """
-
-    __slots__ = ("_cell", "_threads", "batch", "keep", "run")
-
-    def __init__(self, run: Run, threads: _Threads, batch: JobArray, keep: object) -> None:
-        self.run = weakref.ref(run)
-        self.batch, self.keep, self._threads = batch, keep, threads
-        self._cell = ctypes.c_void_p()  # set by C to its list of jobs, and cleared when the list is done
-
-    def start(self, count: int) -> None:
-        address = self._threads.address
-        _in_flight.add(self)
-        quick().fpc_pool_start(address, self.batch.address, count, ctypes.addressof(self._cell))
-        if not self._cell:
-            native().fpc_pool_run(address, self.batch.address, count)
-
-    def end(self) -> None:
-        """Waits for the jobs; may be called again if it is interrupted."""
-        if os.getpid() == self._threads.owner:
-            native().fpc_pool_wait(self._threads.address, ctypes.addressof(self._cell))
-        self.keep = None
-        _in_flight.discard(self)
-
-
-_in_flight: set[InFlightRun] = set()
-# The interpreter destroys modules while threads may still write: this set lives until the process ends.
+_in_flight: dict[int, tuple[object, ...]] = {}
+# The interpreter destroys modules while threads may still write: this dict lives until the process ends.
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_in_flight))
 
-
-def wait_for_orphans() -> None:
-    """Waits for jobs whose `Run` is gone but didn't wait for them, because its destructor was interrupted."""
-    for in_flight in [*_in_flight]:
-        if in_flight.run() is None:
-            in_flight.end()
+_call = methodcaller("__call__")
+_consume = deque[object](maxlen=0).extend
 
 
 class Run:
-    """Jobs that a pool is running; see `Pool.start`."""
+    """Jobs that a pool is running; see `Pool.start`. If nobody waits for them, the destructor does.
 
-    __slots__ = ("__weakref__", "_count", "_in_flight_run")
+    All objects whose memory the threads read and write are in `_in_flight`, from before the jobs start until they are
+    done. No other reference is reliable: a signal handler may raise between any two instructions of Python's.
+    """
 
-    def __init__(self, threads: _Threads, batch: JobArray, count: int, keep: object) -> None:
-        self._count = count
-        self._in_flight_run = InFlightRun(self, threads, batch, keep)
-        self._in_flight_run.start(count)
+    __slots__ = ("__weakref__", "_batch", "_cell", "_count", "_free", "_let_go", "_wait")
+
+    def __init__(self, threads: NativeObject, batch: JobArray, count: int, keep: object) -> None:
+        self._batch, self._count = batch, count
+        self._cell = ctypes.c_void_p()  # set by C to its list of jobs, and cleared when the list is done
+        address = ctypes.addressof(self._cell)
+        self._wait = partial(native().fpc_pool_wait, threads.address, address)
+        self._let_go = partial(_in_flight.pop, address, None)
+        self._free = partial(_consume, map(_call, (self._wait, self._let_go)))
+        _in_flight[address] = threads, batch, keep, self._cell
+        quick().fpc_pool_start(threads.address, batch.address, count, address)
+        if not self._cell:
+            native().fpc_pool_run(threads.address, batch.address, count)
 
     def wait(self) -> list[int]:
-        """Waits for all jobs and returns the `Status` of each."""
-        self._in_flight_run.end()
-        return self._in_flight_run.batch.statuses(self._count)
+        """Waits for all jobs and returns the `Status` of each; may be called again if it is interrupted."""
+        self._wait()
+        self._let_go()
+        return self._batch.statuses(self._count)
 
-    def __del__(self) -> None:
-        in_flight: InFlightRun | None = getattr(self, "_in_flight_run", None)
-        if in_flight is not None:
-            in_flight.end()
+    __del__ = FREED_BY_C
 
 
 class Pool:
@@ -239,8 +177,8 @@ class Pool:
         self.threads = threads
         self._functions = native()
         self._lock = threading.RLock()  # a signal handler may decode, too
-        self._started: _Threads | None = None
-        _pools.add(self)
+        self._started: NativeObject | None = None
+        forget_in_children(self)
 
     def run(self, batch: JobArray, count: int | None = None) -> list[int]:
         """Runs the first ``count`` jobs, each once, waits for them, and returns the `Status` of each."""
@@ -258,7 +196,6 @@ class Pool:
             keep: an object that owns the memory that the jobs read and write; referred to until the run is over.
         """
         number = _checked(batch, count)
-        wait_for_orphans()
         return Run(self._started or self._threads(), batch, number, keep)
 
     def read(self, files: int, raws: int, count: int) -> None:
@@ -271,10 +208,12 @@ class Pool:
         threads = self._started or self._threads()
         self._functions.fpc_pool_arrays(threads.address, raws, count)
 
-    def _threads(self) -> _Threads:
+    def _threads(self) -> NativeObject:
         with self._lock:
             if self._started is None:
-                self._started = _Threads(self.threads)
+                address = self._functions.fpc_pool_new(self.threads, loaded().isa)
+                what = f"a pool of {self.threads} threads for the core"
+                self._started = NativeObject(address, self._functions.fpc_pool_free, what)
             return self._started
 
     def close(self) -> None:
@@ -301,14 +240,5 @@ def _checked(batch: JobArray, count: int | None) -> int:
     return number
 
 
-_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-
-
-def _forget_pools() -> None:
-    _in_flight.clear()  # the threads don't exist in this process
-    for pool in list(_pools):
-        pool._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pools)
+if hasattr(os, "register_at_fork"):  # the threads don't exist in a child
+    os.register_at_fork(after_in_child=_in_flight.clear)

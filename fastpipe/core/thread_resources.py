@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 
 from fastpipe.core.files import Files
 from fastpipe.core.library import available
+from fastpipe.core.native_object import PerThread
 from fastpipe.core.pool import JobArray, Pool
 
 
@@ -44,7 +44,7 @@ class ThreadResources:
             self._jobs.append(memory)
 
 
-_local = threading.local()
+_resources = PerThread[ThreadResources | None](lambda: None)
 
 
 def thread_resources(threads: int) -> ThreadResources | None:
@@ -52,16 +52,16 @@ def thread_resources(threads: int) -> ThreadResources | None:
 
     None if the core isn't available.
     """
-    resources: ThreadResources | None = getattr(_local, "resources", None)
+    resources = _resources.value
     if resources is None or threads != resources.threads:
         end_threads()
-        resources = _local.resources = ThreadResources(threads) if available() else None
+        resources = _resources.value = ThreadResources(threads) if available() else None
     return resources
 
 
 def end_threads() -> None:
     """Ends the calling thread's pool; its next batch starts a new one."""
-    resources: ThreadResources | None = getattr(_local, "resources", None)
+    resources = _resources.value
     if resources is not None:
         resources.pool.close()
-        _local.resources = None
+        _resources.value = None

@@ -380,7 +380,7 @@ def test_pools_of_threads_that_a_child_of_fork_does_not_have(needs_core: None) -
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("kept", ["pool._Threads(2)", "pool.Context(Isa.PORTABLE)"])
+@pytest.mark.parametrize("kept", ["pool.Pool(2)._threads()", "pool.Context(Isa.PORTABLE)"])
 @pytest.mark.needs_core
 def test_what_outlives_the_modules_goes_without_a_word(kept: str) -> None:
     imports = "import builtins\nfrom fastpipe.core import pool\nfrom fastpipe.core.structs import Isa\n"

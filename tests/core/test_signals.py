@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import corpus
+import numpy as np
 import pytest
 
-from fastpipe.core import pool
+from fastpipe import core
+from fastpipe.core import pool as pool_module
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -221,5 +226,39 @@ def test_the_process_ends_while_jobs_run(needs_core: None, held: str) -> None:
 
 def test_what_threads_write_to_outlives_the_interpreter() -> None:
     """Else the memory of a run goes away with the modules, while the core's threads are at it."""
-    mortal = SimpleNamespace(runs=set())
-    assert sys.getrefcount(pool._in_flight) == sys.getrefcount(mortal.runs) + 1
+    mortal = SimpleNamespace(runs={})
+    at_fork = hasattr(os, "register_at_fork")  # its hook refers to them, too
+    assert sys.getrefcount(pool_module._in_flight) == sys.getrefcount(mortal.runs) + 1 + at_fork
+
+
+def test_no_line_of_pythons_runs_as_memory_of_the_core_goes(needs_core: None) -> None:
+    """An exception there, as Ctrl-C's, would be ignored."""
+    data = corpus.save(corpus.photo(30, 40, 1), "JPEG")
+
+    def started(wait: bool) -> core.Run:
+        batch, outs = core.JobArray(3), [np.empty((30, 40, 3), np.uint8) for _ in range(3)]
+        for job, out in zip(batch, outs, strict=True):
+            job.read(data)
+            job.write_array(out)
+        run = core.Pool(2).start(batch, keep=outs)
+        if wait:
+            run.wait()
+        return run
+
+    pool, files = core.Pool(2), core.Files()
+    pool.run(core.JobArray(1))
+    files.load([data])
+    made: list[list[object]] = [[pool], [files], [started(True)], [started(False)], [core.Context()]]
+    del pool, files
+    gc.collect()
+    running = len(pool_module._in_flight)
+    events: list[str] = []
+    before = sys.getprofile()
+    sys.setprofile(lambda frame, event, _: events.append(f"{event} {frame.f_code.co_name}"))
+    try:
+        for one in made:
+            one.clear()
+    finally:
+        sys.setprofile(before)
+    assert running - len(pool_module._in_flight) == 1, "nothing of the run that nobody waited for is kept"
+    assert not [event for event in events if event.startswith("call")]

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "process.h"
+
 /* The memory that a context keeps from job to job: enough for photos, not for posters. */
 #define KEPT_BYTES ((size_t)64 << 20)
 
@@ -12,6 +14,7 @@ fpc_context *fpc_context_new(int isa) {
     fpc_context *context = calloc(1, sizeof *context);
     if (!context) return NULL;
     context->kernels = context->chain.kernels = kernels;
+    context->process = fpc_process();
     return context;
 }
 
@@ -31,10 +34,15 @@ static void free_scratch(fpc_context *context) {
     fpc_chain_free(&context->chain);
 }
 
-void fpc_context_free(fpc_context *context) {
+void fpc_context_destroy(fpc_context *context) {
     if (!context) return;
     free_scratch(context);
     free(context);
+}
+
+void fpc_context_free(fpc_context *context) {
+    /* In a child of fork: another thread may have been using it, so that it may be in any state. */
+    if (context && context->process == fpc_process()) fpc_context_destroy(context);
 }
 
 size_t fpc_context_bytes(const fpc_context *context) {

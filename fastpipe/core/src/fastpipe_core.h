@@ -20,7 +20,7 @@
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 17 /* grows with every change of a struct below */
+#define FPC_ABI 18 /* grows with every change of a struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -72,6 +72,7 @@ FPC_API int fpc_best_isa(void);
 typedef struct fpc_context fpc_context;
 /* Makes the scratch memory of one thread. NULL if there is no memory, or the machine lacks the instruction set. */
 FPC_API fpc_context *fpc_context_new(int isa);
+/* Frees a context; leaves it in a child of fork, where it may be in any state. */
 FPC_API void fpc_context_free(fpc_context *context);
 /* Bytes of memory that the context holds. */
 FPC_API size_t fpc_context_bytes(const fpc_context *context);
@@ -395,6 +396,7 @@ typedef struct fpc_packer fpc_packer;
 
 /* Makes the scratch memory of one thread; NULL if there is no memory, or the machine lacks the instruction set. */
 FPC_API fpc_packer *fpc_packer_new(int isa);
+/* Frees a packer; leaves it in a child of fork, where it may be in any state. */
 FPC_API void fpc_packer_free(fpc_packer *packer);
 /* Packs a JPEG: its coefficients, its application and comment segments, and the bytes after its end. *packed is the
  * packer's memory, valid until its next call. Returns an fpc_status: a JPEG is refused if a job refuses the whole
@@ -482,15 +484,14 @@ FPC_API fpc_pool *fpc_pool_new(int threads, int isa);
 FPC_API void fpc_pool_run(fpc_pool *pool, fpc_job *jobs, size_t count);
 /* Starts jobs and returns at once. *cell is set to the task before a job begins; NULL for no jobs, or no memory. */
 FPC_API void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell);
-/* Returns when the task's jobs are done, and sets *cell to NULL; at once if *cell is NULL. Several callers may wait. */
+/* Returns when the task's jobs are done, and sets *cell to NULL. Several callers may wait. Returns at once if *cell is
+ * NULL, and in a child of fork, which has none of the pool's threads. */
 FPC_API void fpc_pool_wait(fpc_pool *pool, fpc_task **cell);
 /* As fpc_read_files, on the pool's threads. One call at a time for the same `files`. */
 FPC_API void fpc_pool_read(fpc_pool *pool, fpc_files *files, fpc_file *list, size_t count);
 /* Reads each array on the pool's threads. If its status isn't FPC_OK, the content of `out` is undefined. */
 FPC_API void fpc_pool_arrays(fpc_pool *pool, fpc_array *list, size_t count);
-/* fpc_pool_free ends the threads when all jobs are done. A child of fork has none of the threads: there fpc_pool_forget
- * frees only the memory. */
+/* Ends the threads when all jobs are done. In a child of fork, which has none of the threads, frees only the memory. */
 FPC_API void fpc_pool_free(fpc_pool *pool);
-FPC_API void fpc_pool_forget(fpc_pool *pool);
 
 #endif

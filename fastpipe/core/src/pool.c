@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "files.h"
+#include "process.h"
 #include "threads.h"
 
 #define MOST_THREADS 1024
@@ -25,6 +26,7 @@ struct fpc_task {
 };
 
 struct fpc_pool {
+    long process; /* the one that has its threads */
     int threads; /* how many threads work at once, each with one of the `threads` contexts */
     fpc_lock lock;
     fpc_condition work, done;
@@ -71,13 +73,18 @@ static fpc_thread_result FPC_THREAD_CALL thread_body(void *argument) {
 }
 
 static void free_memory(fpc_pool *pool) {
-    for (int i = 0; i < pool->threads; i++) fpc_context_free(pool->contexts[i]);
+    for (int i = 0; i < pool->threads; i++) fpc_context_destroy(pool->contexts[i]);
     free(pool->own);
     free(pool);
 }
 
 void fpc_pool_free(fpc_pool *pool) {
     if (!pool) return;
+    if (pool->process != fpc_process()) {
+        /* If a thread was in a job during the fork, the state of its memory is unknown, and it isn't freed. */
+        if (pool->lists == 0) free_memory(pool);
+        return;
+    }
     fpc_lock_take(&pool->lock);
     pool->ending = true;
     fpc_condition_wake_all(&pool->work);
@@ -87,11 +94,6 @@ void fpc_pool_free(fpc_pool *pool) {
     fpc_condition_end(&pool->work);
     fpc_lock_end(&pool->lock);
     free_memory(pool);
-}
-
-void fpc_pool_forget(fpc_pool *pool) {
-    /* Another thread may have been in a job during the fork. The state of its memory is unknown, so it isn't freed. */
-    if (pool && pool->lists == 0) free_memory(pool);
 }
 
 /* Starts threads until the pool has `wanted`; returns false on failure. The caller holds the lock, or the pool isn't
@@ -118,6 +120,7 @@ fpc_pool *fpc_pool_new(int threads, int isa) {
     if (threads < 1 || threads > MOST_THREADS) return NULL;
     fpc_pool *pool = calloc(1, sizeof *pool + (size_t)threads * sizeof *pool->contexts);
     if (!pool) return NULL;
+    pool->process = fpc_process();
     pool->threads = threads;
     pool->own = calloc((size_t)threads, sizeof *pool->own);
     bool made = pool->own != NULL;
@@ -195,7 +198,7 @@ void fpc_pool_start(fpc_pool *pool, fpc_job *jobs, size_t count, fpc_task **cell
 }
 
 void fpc_pool_wait(fpc_pool *pool, fpc_task **cell) {
-    if (!pool) return;
+    if (!pool || pool->process != fpc_process()) return;
     fpc_lock_take(&pool->lock);
     fpc_task *list = *cell;
     if (list) {

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "process.h"
+
 /* The memory that a packer keeps from image to image. */
 #define KEPT_BYTES ((size_t)64 << 20)
 
@@ -11,6 +13,7 @@ fpc_packer *fpc_packer_new(int isa) {
     fpc_packer *packer = kernels ? calloc(1, sizeof *packer) : NULL;
     if (!packer) return NULL;
     packer->kernels = kernels;
+    packer->process = fpc_process();
     fpc_row_writer_make(&packer->writer, kernels);
     return packer;
 }
@@ -28,7 +31,8 @@ static void free_scratch(fpc_packer *packer) {
 }
 
 void fpc_packer_free(fpc_packer *packer) {
-    if (!packer) return;
+    /* In a child of fork: another thread may have been using it, so that it may be in any state. */
+    if (!packer || packer->process != fpc_process()) return;
     free_scratch(packer);
     fpc_bytes_free(&packer->out);
     fpc_bytes_free(&packer->restored);
