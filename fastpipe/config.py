@@ -28,7 +28,7 @@ import platformdirs
 from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import LIBRARIES, library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
-from fastpipe.paths import local_path
+from fastpipe.paths import local_path, open_regular
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -145,10 +145,11 @@ class MachineConfig:
             ConfigError: the file can't be read or parsed; names the file and, for a syntax error, the line.
         """
         file = _place(os.environ.get(_VARIABLE, "")) if path is None else Path(path)
-        if file is None:
+        if file is None or str(file) == os.devnull:
             return cls()
         try:
-            data = file.read_bytes()
+            with open_regular(file) as opened:
+                data = opened.read()
         except (FileNotFoundError, NotADirectoryError):
             return cls()
         except OSError as error:

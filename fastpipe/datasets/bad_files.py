@@ -103,7 +103,10 @@ def with_location(error: Exception, index: int, path: str) -> Exception:
     if isinstance(error, OSError) and error.errno is not None and type(error).__module__ == "builtins":
         error = _with_cure(error)
         # OSError's constructor picks the subclass by errno.
-        return OSError(error.errno, f"{error.strerror} (sample {index} of the dataset)", path)
+        sample = f"sample {index} of the dataset"
+        if error.filename is not None and error.filename != path:  # of another file, such as the sample's mask
+            return OSError(error.errno, f"{error.strerror} ({sample}, {path})", error.filename)
+        return OSError(error.errno, f"{error.strerror} ({sample})", path)
     return with_note(error, index, path)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.table import Array
+from fastpipe.paths import open_regular
 
 Record: TypeAlias = format.JsonObject
 """An object of an annotation file."""
@@ -155,7 +156,7 @@ def load_or_parse(path: str) -> Annotations:
 
 def parse(path: str) -> dict[str, Array]:
     """Parses a JSON file into the arrays of `Annotations`."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         try:
             content = json.load(file)
         except ValueError as error:

@@ -23,7 +23,7 @@ from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSour
 from fastpipe.index.list_source import ListSource, index_of_rows
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table_source import TableSource, holds_images
-from fastpipe.paths import is_url, local_path
+from fastpipe.paths import check_regular, is_url, local_path
 
 __all__ = ["OTHER_EXTENSIONS", "Kind", "NamedImages", "loose_images", "named_container", "named_images"]
 
@@ -115,7 +115,13 @@ def named_images(
             return NamedImages("list", ListSource(path=path, root="").index)
         return NamedImages("images", lambda: index_of_rows(([path], [0])))
     if not os.path.isdir(path):
-        raise DatasetError(f"there is no {path}: give a folder of images, a list of them, or an image file.")
+        what = "a folder of images, a list of them, or an image file"
+        try:
+            check_regular(path)
+        except FileNotFoundError:
+            raise DatasetError(f"there is no {path}: give {what}.") from None
+        except OSError as error:
+            raise DatasetError(f"{path} is {error.strerror}: give {what}.") from None
     with contextlib.suppress(format.UnusableIndex):  # a folder that is no index
         about = open_kept(Path(path)).identity
         root = about.get("root")

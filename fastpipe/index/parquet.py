@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import DatasetError
+from fastpipe.paths import check_regular
 from fastpipe.sources.ranged import open_seekable
 from fastpipe.types import RemoteFile
 
@@ -34,8 +35,11 @@ def open_parquet(path: str) -> Iterator[ParquetFile]:
 
     Raises:
         DatasetError: pyarrow isn't installed, or the file is no Parquet file.
+        OSError: it can't be opened, or is no regular file.
     """
     pyarrow = import_pyarrow()
+    if not isinstance(path, RemoteFile):
+        check_regular(path)  # pyarrow would wait for the writer of a FIFO
     stored = open_seekable(path) if isinstance(path, RemoteFile) else contextlib.nullcontext(path)
     try:
         with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:

@@ -29,7 +29,7 @@ from fastpipe.index.table import (
     offsets_of,
     pack_paths,
 )
-from fastpipe.paths import local_path
+from fastpipe.paths import local_path, open_regular
 
 Column = str | int
 
@@ -102,7 +102,7 @@ def _in_blocks(source: str, rows: Iterator[Row]) -> Iterator[Block]:
 
 def _opened(path: str) -> BinaryIO:
     """Opens a text file at its first byte after the byte order mark, if it has one."""
-    file = open(path, "rb")  # noqa: SIM115  # the caller closes it
+    file = open_regular(path)
     if file.read(len(_MARK)) != _MARK:
         file.seek(0)
     return file

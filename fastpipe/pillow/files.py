@@ -16,6 +16,7 @@ from typing import IO, TypeAlias
 from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core
+from fastpipe.paths import check_regular
 from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_OPEN, Held
 from fastpipe.pillow.lazy_file import OWN_MODES, TO_RGB, LazyFile, LazyJpeg, LazyPng, begin_lazy
@@ -111,11 +112,14 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
 
     Raises:
         TypeError: ``source`` is none of these.
+        OSError: the path is that of a folder, a FIFO or a device.
         Exception: the errors of ``PIL.Image.open``.
     """
     file = io.BytesIO(source) if isinstance(source, (bytes, bytearray, memoryview)) else source
     if not isinstance(file, (str, os.PathLike)) and not hasattr(file, "read"):
         raise TypeError(f"source is a {type(source).__name__}: give a path, bytes, or a file that is open for reading.")
+    if not hasattr(file, "read"):
+        check_regular(file)  # Pillow would wait for the writer of a FIFO
     image = adopt(Image.open(file))
     if isinstance(image, LazyFile):
         image._fastpipe_read()

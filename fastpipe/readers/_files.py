@@ -5,51 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import stat
 
+from fastpipe.paths import open_file
 from fastpipe.readers.limits import SHORT_FILE, MaxPixels, longest_file, pixel_limit
 from fastpipe.types import ArchiveMember, RemoteFile
 
-# O_NONBLOCK: `open` would wait for the writer of a FIFO. It has no effect on regular files, and Windows lacks it.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
-
 _AT_ONCE = 1 << 30
-
-_KINDS = (
-    (stat.S_ISFIFO, "a FIFO (named pipe)"),
-    (stat.S_ISCHR, "a character device"),
-    (stat.S_ISBLK, "a block device"),
-    (stat.S_ISSOCK, "a socket"),
-)
-
-
-def open_file(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """Opens a regular file; returns a descriptor, which the caller closes, and the file's length in bytes.
-
-    Raises:
-        OSError: the file can't be opened, is a folder or has no end (a FIFO, a device), or its path has a NUL byte. The
-            error's ``filename`` is the path.
-    """
-    name = os.fspath(path)
-    try:
-        descriptor = os.open(name, _FLAGS)
-    except ValueError as error:  # an embedded NUL byte, which no file's name can have
-        raise OSError(errno.EINVAL, f"not a path ({error})", name) from None
-    except OSError as error:
-        if error.errno == errno.ENXIO:  # the error for opening a socket
-            raise OSError(errno.EINVAL, "not a regular file but a socket or a device", name) from None
-        raise
-    try:
-        status = os.fstat(descriptor)
-        if stat.S_ISREG(status.st_mode):
-            return descriptor, status.st_size
-        if stat.S_ISDIR(status.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-        kind = next((text for test, text in _KINDS if test(status.st_mode)), "something else")
-        raise OSError(errno.EINVAL, f"not a regular file but {kind}", name)
-    except BaseException:
-        os.close(descriptor)
-        raise
 
 
 def place_of(path: str | os.PathLike[str]) -> tuple[str, int, int]:

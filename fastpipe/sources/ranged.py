@@ -6,6 +6,7 @@ import io
 import os
 from typing import IO, Any
 
+from fastpipe.paths import open_regular
 from fastpipe.types import RemoteFile
 
 _BLOCK = 4 << 20
@@ -46,4 +47,4 @@ def open_seekable(path: str) -> IO[bytes]:
     """
     if isinstance(path, RemoteFile):
         return io.BufferedReader(_Ranged(path), _BLOCK)
-    return open(path, "rb")
+    return open_regular(path)
