@@ -47,7 +47,8 @@ class RemoteSource(ByteSource):
     Args:
         url: the URL that keys are relative to: a bucket or a folder in one.
         concurrency: the number of requests at once.
-        tries: the number of attempts before a request counts as failed.
+        tries: the number of attempts before a request counts as failed. With the default, a machine without a network
+            says so after some three seconds.
         timeout_s: the timeout of a request in seconds, for stores that fsspec talks to asynchronously, such as S3,
             Google's and HTTP.
         ranges_from: as in `ByteSource`: the size in bytes from which only the rows that a crop needs are read of a
@@ -214,7 +215,9 @@ class RemoteSource(ByteSource):
             ) from None
         options = dict(self.options)
         if self._url.startswith(_S3):
-            options.setdefault("config_kwargs", {"max_pool_connections": self.concurrency})
+            # `tries` counts each attempt: without this, botocore would make five of each, and wait in between.
+            own = {"max_pool_connections": self.concurrency, "retries": {"max_attempts": 0}}
+            options.setdefault("config_kwargs", own)
         try:
             system, path = fsspec.core.url_to_fs(self._url, **options)
         except ImportError as error:

@@ -394,3 +394,28 @@ def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     with pytest.raises(DatasetError, match=r"s3://bucket/train: .* pip install fsspec"):
         fastpipe.ImageFolder("s3://bucket/train")
+
+
+def test_attempts_are_counted_once() -> None:
+    """botocore would make five of each, and wait for a minute in between where there is no network."""
+    pytest.importorskip("s3fs", reason="s3:// needs s3fs")
+    count = 0
+
+    class Refuses(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            nonlocal count
+            count += 1
+            self.send_error(500)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refuses) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        source = RemoteSource(
+            "s3://photos/train", tries=3, endpoint_url=f"http://127.0.0.1:{server.server_port}", key="a", secret="b"
+        )
+        with pytest.raises(StoreError, match="no answer, though it was asked 3 times"):
+            fastpipe.ImageFolder(source, index=None)
+        server.shutdown()
+    assert count == 3
