@@ -183,3 +183,33 @@ def test_any_limit_of_pillows_holds(limit: Any, tmp_path: Path, monkeypatch: pyt
     assert np.array_equal(np.asarray(image), expected)
     one = T.ToTensor()(Image.open(path).convert("RGB").resize((9, 8), Image.Resampling.BILINEAR))
     assert np.array_equal(fastpipe.load_batch([path], TO_TENSOR, max_pixels=given)[0], one)
+
+
+@pytest.mark.parametrize("given", [5, "x", [], True, {}])
+def test_what_is_no_function_of_files_is_told(given: Any, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "0.jpg").write_bytes(PHOTO)
+    with pytest.raises(TypeError, match=r"is_valid_file=.*: give a function"):
+        fastpipe.ImageFolder(tmp_path, is_valid_file=given)
+
+
+@pytest.mark.parametrize("given", ["", "x", 0, -1, float("nan"), float("inf"), [], (2, 0), (1, 2, 3), {}, object()])
+def test_a_crop_that_is_none_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"crop=.*: give a side or \(height, width\)"):
+        fastpipe.ArrayList(([], []), crop=given)
+
+
+@pytest.mark.parametrize("given", [5, 1.5, b"x", [], [1], (), object(), Path("x")])
+def test_endings_that_are_none_are_told(given: Any, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for made in (
+        lambda: fastpipe.ArrayFolder(tmp_path, extensions=given),
+        lambda: fastpipe.ImageIndex.from_folder(tmp_path, location=None, extensions=given),
+    ):
+        with pytest.raises(FastpipeError, match=r"extensions=.*: give endings"):
+            made()
+
+
+def test_a_list_of_two_numbers_is_told() -> None:
+    with pytest.raises(FastpipeError, match="paths=1: give a sequence of paths"):
+        fastpipe.ImageList((1, 2))  # type: ignore[arg-type]

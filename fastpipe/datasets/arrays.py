@@ -20,6 +20,7 @@ from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages
+from fastpipe.index.extensions import checked_extensions
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.read_list import Column
 from fastpipe.sources import ByteSource, Cache
@@ -47,7 +48,14 @@ class Arrays(ImageDataset):
         if dtype is not None and shape is not None:
             self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
-            self.__crop = RandomCrop(crop)
+            try:
+                made = RandomCrop(crop)
+                fits = all(side >= 1 for side in made.size)
+            except (TypeError, ValueError, OverflowError):
+                fits = False
+            if not fits:
+                raise DatasetError(f"crop={crop!r:.80}: give a side or (height, width), whole numbers from 1 on.")
+            self.__crop = made
 
     def _fastpipe_read_form(self) -> None:
         """Reads the form of the first array, before workers are started; comes after ``super().__init__``."""
@@ -129,7 +137,8 @@ class ArrayFolder(Arrays, ImageFolder):
         cache: Cache | None = None,
         **options: Unpack[SampleOptions],
     ) -> None:
-        self._fastpipe_endings = extensions or ((".npy",) if dtype is None else _RAW)
+        own = (".npy",) if dtype is None else _RAW
+        self._fastpipe_endings = own if extensions is None else checked_extensions(extensions)
         self._fastpipe_set_form(crop, dtype, shape)
         super().__init__(
             root, transform, target_transform, allow_empty=allow_empty, index=index, cache=cache, **options

@@ -82,7 +82,7 @@ class ImageFolder(IndexedDataset):
         index: the `ImageIndex`; None if the samples are a list.
 
     Raises:
-        TypeError: `root` is no path, such as None.
+        TypeError: `root` is no path, such as None, or `is_valid_file` no function.
         FileNotFoundError: `root` is no folder, has no class folder, or a class has no valid file.
         StoreError: a store doesn't answer.
         DatasetError: a link leads back to a folder above it, the index can't be kept in the given folder, or an archive
@@ -123,6 +123,8 @@ class ImageFolder(IndexedDataset):
         else:
             assert not isinstance(root, ByteSource)
             self.root = local_path(root) if isinstance(root, str) else root
+        if not (is_valid_file is None or callable(is_valid_file)):
+            raise TypeError(f"is_valid_file={is_valid_file!r:.80}: give a function that takes a path, or None.")
         self.extensions = self._fastpipe_endings if is_valid_file is None else None
         self.is_valid_file = is_valid_file
         kind = type(self)

@@ -13,7 +13,7 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index import cache, format
 from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
-from fastpipe.index.extensions import IMG_EXTENSIONS
+from fastpipe.index.extensions import IMG_EXTENSIONS, checked_extensions
 from fastpipe.index.index_source import BuildOptions, IndexSource
 from fastpipe.index.local_scan import LocalFolderSource
 from fastpipe.index.remote_scan import RemoteFolderSource
@@ -100,7 +100,7 @@ class ImageIndex:
                 can't be written.
         """
         options = BuildOptions(sizes, refresh, progress)
-        endings = (extensions,) if isinstance(extensions, str) else tuple(extensions)
+        endings = checked_extensions(extensions)
         return cls.load_or_build(folder_source(root, endings, options), location)
 
     @classmethod

@@ -76,6 +76,8 @@ def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[
         return _from_text(path), True
     given = type(source).__name__
     if isinstance(source, Sequence) and len(source) == 2 and not isinstance(source, bytes):
+        if not hasattr(source[0], "__len__"):
+            raise DatasetError(f"paths={source[0]!r:.80}: give a sequence of paths.")
         if not any(map(_is_path_or_row, source)):
             return _from_sequences(*source), False
         given = "two paths, or two pairs"

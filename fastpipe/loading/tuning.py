@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import multiprocessing
 import time
 import warnings
@@ -15,6 +14,7 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import RandomSampler
 
+from fastpipe.arguments import real_number, whole_number
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
@@ -24,6 +24,7 @@ from fastpipe.loading.threads import AHEAD, gil_bound_part_within
 from fastpipe.progress_bar import SlowBar
 from fastpipe.rng import keyed_globals
 
+_LONGEST_S = 7 * 24 * 3600
 _NEARLY = 0.95  # rates above this share of the best are within the noise of a short trial, so memory decides
 _BESIDE_TRAINING = 0.8
 """The factor for the rates of settings that make batches in the training process. There, the training's kernel launches
@@ -116,11 +117,12 @@ def tune(
         DatasetError: the dataset is empty, the batch size is below 1, the time isn't positive and finite, or
             `max_workers` is no number.
     """
-    if len(dataset) == 0 or batch_size < 1 or not 0 < seconds < math.inf:
-        raise DatasetError(
-            f"tune got {len(dataset)} samples, batch_size={batch_size}, seconds={seconds}: give it at "
-            "least one sample, a batch size of at least 1 and some time."
-        )
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise DatasetError(f"dataset={dataset!r:.80}: give a map-style dataset, with a length and samples by index.")
+    if len(dataset) == 0:
+        raise DatasetError(f"dataset={dataset!r:.80} has 0 samples: give at least one.")
+    batch_size = whole_number("batch_size", batch_size, "the samples of a batch", least=1, error=DatasetError)
+    seconds = real_number("seconds", seconds, "the time for all settings", most=_LONGEST_S, error=DatasetError)
     if not (max_workers is None or (isinstance(max_workers, int) and max_workers >= 0)):
         raise DatasetError(f"max_workers={max_workers!r}: give the most workers to try, or None for the usable CPUs.")
     largest = min(batch_size, len(dataset))  # an epoch has no larger one

@@ -104,7 +104,10 @@ def open_record(
 
     Raises:
         DatasetError: the record is of another source or other options, or another process has it locked.
+        OSError: the folder can't be written.
     """
+    with open(f"{file}.lock", "ab"):  # filelock takes a folder that can't be written for a lock that is held
+        pass
     lock = filelock.FileLock(f"{file}.lock", timeout=0)
     try:
         lock.acquire()

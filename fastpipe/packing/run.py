@@ -222,9 +222,10 @@ def _run(
         except FastpipeError:
             raise
         except OSError as error:
-            kept = "What was done is kept: when this is fixed, the same command continues from there."
-            is_begun = os.path.exists(target.record)
-            raise DatasetError(f"{target.path}: {error}. {kept if is_begun else 'Nothing was written.'}") from error
+            done = "Nothing was written: choose a place that can be written, and has room."
+            if os.path.exists(target.record):
+                done = "What was done is kept: when this is fixed, the same command continues from there."
+            raise DatasetError(f"{target.path} can't be written: {error}. {done}") from error
 
 
 class _PackRun:

@@ -84,9 +84,15 @@ def test_settings():
 def test_bad_arguments(root):
     dataset = fastpipe.ImageFolder(root, CROP)
     none = ({"seconds": 0}, {"seconds": float("nan")}, {"seconds": float("inf")})
-    for arguments in ({"batch_size": 0}, *({"batch_size": 1, **seconds} for seconds in none)):
-        with pytest.raises(DatasetError, match="some time"):
-            fastpipe.tune(dataset, **arguments)
+    for seconds in none:
+        with pytest.raises(DatasetError, match=r"seconds=.*: give the time"):
+            fastpipe.tune(dataset, 1, **seconds)
+    for size in (0, None, "4", 1.5):
+        with pytest.raises(DatasetError, match=r"batch_size=.*: give the samples of a batch"):
+            fastpipe.tune(dataset, size)
+    for other in (None, 3, iter([])):
+        with pytest.raises(DatasetError, match=r"dataset=.*: give a map-style dataset"):
+            fastpipe.tune(other, 4)
     for most in ("2", 1.5, -1):
         with pytest.raises(DatasetError, match=f"max_workers={most!r}: give"):
             fastpipe.tune(dataset, 1, max_workers=most)

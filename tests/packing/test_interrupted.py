@@ -247,3 +247,10 @@ def test_shards_that_keep_their_names(folder: Path, tmp_path: Path, monkeypatch:
         except KeyboardInterrupt:
             continue
     assert everything(tmp_path / "cut") == everything(tmp_path / "whole")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a folder in which nobody can make a file")
+@pytest.mark.parametrize("name", ["out", "out.zip", "s-{000..}.tar"])
+def test_a_place_that_nobody_can_write(folder: Path, name: str) -> None:
+    with pytest.raises(DatasetError, match=r"^/proc/.* can't be written: .*Nothing was written: choose a place"):
+        pack(folder, f"/proc/{name}")
