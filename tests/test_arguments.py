@@ -213,3 +213,9 @@ def test_endings_that_are_none_are_told(given: Any, tmp_path: Path) -> None:
 def test_a_list_of_two_numbers_is_told() -> None:
     with pytest.raises(FastpipeError, match="paths=1: give a sequence of paths"):
         fastpipe.ImageList((1, 2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", ["", "x", -1, 1.5, [], object()])
+def test_a_device_that_is_none_is_told(given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"device=.*: give a device of torch's"):
+        fastpipe.DataLoader(fastpipe.ImageList(([], [])), device=given)

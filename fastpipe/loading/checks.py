@@ -84,7 +84,12 @@ def check_output(
         raise DatasetError(f"dtype={dtype}: give a floating dtype; for uint8 images end the transform in PILToTensor.")
     if memory_format not in (torch.contiguous_format, torch.channels_last):
         raise DatasetError(f"memory_format={memory_format}: give torch.contiguous_format or torch.channels_last.")
-    if device is not None and torch.device(device).type == "cuda" and not torch.cuda.is_available():
+    try:
+        is_gpu = device is not None and torch.device(device).type == "cuda"
+    except (RuntimeError, TypeError) as error:
+        text = str(error).splitlines()[0]
+        raise DatasetError(f"device={device!r:.80}: give a device of torch's, such as 'cuda:0' ({text}).") from None
+    if is_gpu and not torch.cuda.is_available():
         lacks = "CUDA" if torch.version.cuda is None else "a GPU"
         raise DatasetError(
             f"device={str(device)!r}: this torch ({torch.__version__}) is without {lacks}. Leave device out, or "
