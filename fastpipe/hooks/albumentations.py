@@ -87,8 +87,8 @@ class _Normalize(FasterFunction):
             return "another albucore than is known"
         if others or named or not (_is_photo(img) and _has_channels(mean) and _has_channels(denominator)):
             return "other images, means or deviations"
-        made = normalized_by_factor(img, mean, denominator)
-        return "images without pixels, or without the core" if made is None else made
+        normalized = normalized_by_factor(img, mean, denominator)
+        return "images without pixels, or without the core" if normalized is None else normalized
 
 
 def _has_known_code(normalize: Function) -> bool:
@@ -192,10 +192,10 @@ class _Pair:
         from fastpipe.program.pending_tensor import pending_tensor
 
         begun = time.perf_counter()
-        made = pending_tensor(self._work)
+        pending = pending_tensor(self._work)
         self.array = None
         self._site.count(self._seconds + time.perf_counter() - begun)
-        return made
+        return pending
 
     def end(self) -> None:
         """Writes the floats to the placeholder if no tensor was made, because ``ToTensorV2`` was skipped."""
@@ -257,8 +257,8 @@ def _normalizing(plain: Function) -> Function:
         pair: _Pair | None = getattr(_thread, "pair", None)
         if pair is None or pair.normalize is not self or pair.array is not None or not pair.begin(data.get("image")):
             return plain(self, params, *args, **data)
-        made = plain(self, params, *args, **{**data, "image": None})
-        return {**made, "image": pair.array}
+        results = plain(self, params, *args, **{**data, "image": None})
+        return {**results, "image": pair.array}
 
     return apply_with_params
 
@@ -268,8 +268,8 @@ def _making_tensors(plain: Function) -> Function:
         pair: _Pair | None = getattr(_thread, "pair", None)
         if pair is None or pair.to_tensor is not self or pair.array is None or data.get("image") is not pair.array:
             return plain(self, params, *args, **data)
-        made = plain(self, params, *args, **{**data, "image": None})
-        return {**made, "image": pair.tensor()}
+        results = plain(self, params, *args, **{**data, "image": None})
+        return {**results, "image": pair.tensor()}
 
     return apply_with_params
 
@@ -279,8 +279,8 @@ def _making_tensors(plain: Function) -> Function:
 
 def _making_contiguous(plain: Function) -> Function:
     def ensure_contiguous_output(arg: object) -> object:
-        made = _turned(arg)
-        return plain(arg) if made is None else made
+        turned = _turned(arg)
+        return plain(arg) if turned is None else turned
 
     return ensure_contiguous_output
 
@@ -302,12 +302,12 @@ def _turned(array: object) -> object:
     upright = array[:: -1 if upended else 1, :: -1 if flipped else 1]
     across = upright.swapaxes(0, 1)
     if across.flags.c_contiguous:
-        made = cv2.transpose(across)
+        turned = cv2.transpose(across)
     elif upright.flags.c_contiguous:
-        made = upright
+        turned = upright
     else:
         return None
-    return cv2.flip(made, -1 if upended and flipped else int(flipped)) if upended or flipped else made
+    return cv2.flip(turned, -1 if upended and flipped else int(flipped)) if upended or flipped else turned
 
 
 # -- boxes
@@ -330,10 +330,10 @@ class _FilterOfBoxes:
         key, last = _key_of_boxes(*args, **kwargs), self._last
         if key is not None and last is not None and key == last[0]:
             return last[1].copy()
-        made = self._plain(*args, **kwargs)
-        if key is not None and made.size:
-            self._last = key, made.copy()
-        return made
+        result = self._plain(*args, **kwargs)
+        if key is not None and result.size:
+            self._last = key, result.copy()
+        return result
 
 
 def _key_of_boxes(

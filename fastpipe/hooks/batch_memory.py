@@ -186,8 +186,8 @@ class _StackMode(TorchFunctionMode):
     def __torch_function__(
         self, function: Function, kinds: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
     ) -> object:
-        made = stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
-        return function(*args, **(kwargs or {})) if made is None else made
+        batch = stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
+        return function(*args, **(kwargs or {})) if batch is None else batch
 
 
 @contextmanager
@@ -325,11 +325,12 @@ class _Buffer:
         memory = new_places(count * size)
         if memory is None:
             return None
-        made = cls(count, size)
-        made._bytes, made.address = memory, memory.ctypes.data
+        buffer = cls(count, size)
+        buffer._bytes, buffer.address = memory, memory.ctypes.data
         del memory
-        made._references = sys.getrefcount(made._bytes)  # each storage on a slot adds a reference as long as it exists
-        return made
+        # Each storage on a slot adds a reference as long as it exists.
+        buffer._references = sys.getrefcount(buffer._bytes)
+        return buffer
 
     def place(self, place: int, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
         """A tensor in a slot; None if its shape differs from the first one's, or it doesn't fill the slot."""
@@ -351,10 +352,10 @@ class _Buffer:
         apart = [number for number, one in enumerate(batch) if one.data_ptr() != self.address + number * size]
         if self._taken.intersection(apart):
             return None
-        self.batch = made = tensor_on(self._bytes, (len(batch), *first.shape), first.dtype)
+        self.batch = slots = tensor_on(self._bytes, (len(batch), *first.shape), first.dtype)
         for number in apart:
-            made[number].copy_(batch[number])
-        return made
+            slots[number].copy_(batch[number])
+        return slots
 
     def part(self) -> bool:
         """True if the user has kept samples; then the batch becomes a copy."""

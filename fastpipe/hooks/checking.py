@@ -43,9 +43,9 @@ def check_call(
     before = GeneratorStates.of()
     begun = clock()
     try:
-        made = fast()
+        result = fast()
         after = GeneratorStates.of()
-        _make_pixels(made)
+        _make_pixels(result)
     except Exception as error:  # raised again, unless the library can make the result
         before.restore()
         return _plain_instead(site, error, plain)
@@ -55,14 +55,14 @@ def check_call(
     with plainly():
         expected = plain()
     plain_seconds += clock() - begun
-    difference = _difference(made, expected, after, GeneratorStates.of(), what)
+    difference = _difference(result, expected, after, GeneratorStates.of(), what)
     site.add_check(plain_seconds, fast_seconds, difference)
     if difference:
         return expected
-    return made
+    return result
 
 
-def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Result], difference: str) -> Result:
+def check_value(site: Site, result: Result, seconds: float, plain: Callable[[], Result], difference: str) -> Result:
     """Compares a result that needed no random numbers with the library's own; returns the library's if they differ.
 
     Args:
@@ -76,9 +76,9 @@ def check_value(site: Site, made: Result, seconds: float, plain: Callable[[], Re
     with plainly():
         expected = plain()
     plain_seconds = clock() - begun
-    is_same = same_pixels(made, expected)
+    is_same = same_pixels(result, expected)
     site.add_check(plain_seconds, seconds, "" if is_same else difference)
-    return made if is_same else expected
+    return result if is_same else expected
 
 
 def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) -> Result:
@@ -95,15 +95,17 @@ def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) ->
     raise error
 
 
-def _make_pixels(made: object) -> None:
+def _make_pixels(result: object) -> None:
     """Makes the pixels of a lazy image, so that the time of fastpipe's way includes them."""
-    if is_pillow_image(made):
-        made.load()  # an opened file without operations has no ``im`` before
-        _ = made.im
+    if is_pillow_image(result):
+        result.load()  # an opened file without operations has no ``im`` before
+        _ = result.im
 
 
-def _difference(made: object, expected: object, after: GeneratorStates, plain_after: GeneratorStates, what: str) -> str:
-    if not same_pixels(made, expected):
+def _difference(
+    result: object, expected: object, after: GeneratorStates, plain_after: GeneratorStates, what: str
+) -> str:
+    if not same_pixels(result, expected):
         return OTHER_VALUES.format(what)
     if not after.draws_like(plain_after):
         return f"{what} left a random generator in another state than the library itself"
@@ -175,11 +177,11 @@ class SiteAccount:
         """Adds the seconds that the elements took; the image was counted when it was opened."""
         self.site.count(seconds, 0)
 
-    def check(self, made: torch.Tensor, seconds: float) -> torch.Tensor:
+    def check(self, result: torch.Tensor, seconds: float) -> torch.Tensor:
         """Compares a result with the library's; returns the library's if they differ."""
         assert self.library is not None
         difference = "an image had other values than the library itself gives"
-        checked = check_value(self.site, made, seconds, self.library, difference)
+        checked = check_value(self.site, result, seconds, self.library, difference)
         self.site.count(seconds, 0)
         return checked
 

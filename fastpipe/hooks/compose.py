@@ -104,11 +104,11 @@ class ComposeCalls:
         """The result of drawn steps, as a pending tensor if possible: stacking it makes its pixels in the batch."""
         from fastpipe.pillow.image_tensors import drawn_tensor
 
-        made = drawn_tensor(image, steps, shape, self._account)
-        if made is None:
+        tensor = drawn_tensor(image, steps, shape, self._account)
+        if tensor is None:
             return _plans().made_at_once(steps, shape, image)
         self._record()
-        return made
+        return tensor
 
     def ours(self, compose: Composed) -> Forward:
         """fastpipe's own ``v2.Compose`` of the transforms that have been `planned`, for samples of several parts."""

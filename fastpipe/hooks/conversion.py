@@ -95,19 +95,19 @@ def convert(thing: object) -> Any:
         DatasetError: Python can't derive from the dataset's class.
         PlanError: ``thing`` is no dataset, loader or transform, but a function, a class or a value.
     """
-    made = _converted(thing)
-    if made is not thing and callable(made):
-        _warn_if_unplanned(made)
-    return made
+    converted = _converted(thing)
+    if converted is not thing and callable(converted):
+        _warn_if_unplanned(converted)
+    return converted
 
 
 def _converted(thing: Any) -> Any:
     if isinstance(thing, TorchDataLoader):
         return _loader(thing)
     if (type(thing).__module__, type(thing).__name__) == ("timm.data.loader", "PrefetchLoader"):
-        made = copy.copy(thing)
-        made.loader = _converted(thing.loader)
-        return made
+        loader = copy.copy(thing)
+        loader.loader = _converted(thing.loader)
+        return loader
     if isinstance(thing, (list, tuple)) and thing:  # timm's separate=True gives three
         return type(thing)(map(_transform, thing))
     is_value = type(thing) is dict or isinstance(thing, (str, bytes, Tensor))
@@ -115,11 +115,11 @@ def _converted(thing: Any) -> Any:
     return _dataset(thing) if is_known(thing) or isinstance(thing, Dataset) or has_samples else _transform(thing)
 
 
-def _warn_if_unplanned(made: object) -> None:
+def _warn_if_unplanned(converted: object) -> None:
     """Warns if no part of a converted transform can be planned; parts after a foreign member are planned separately."""
-    if is_hooked(made) or ComposePlan([made]).draws:
+    if is_hooked(converted) or ComposePlan([converted]).draws:
         return
-    pipeline = compile_pipeline(made)
+    pipeline = compile_pipeline(converted)
     first = pipeline.unplanned[0] if pipeline.unplanned else None
     if first is not None and not drawn_by_library(first):
         found = diagnose(first)
@@ -138,11 +138,11 @@ def _dataset(dataset: object) -> Any:
     """Converts a dataset to fastpipe's, or hooks it if its own code or its transform's has to run."""
     if is_hooked(dataset):
         return dataset
-    made = convert_dataset(dataset, hooked)
-    if made is dataset or is_hooked(made):
-        return made
-    pipelines = [part.pipeline for part in image_datasets(made)]
-    return hooked(dataset) if any(pipeline.unplanned and not pipeline.drawn for pipeline in pipelines) else made
+    converted = convert_dataset(dataset, hooked)
+    if converted is dataset or is_hooked(converted):
+        return converted
+    pipelines = [part.pipeline for part in image_datasets(converted)]
+    return hooked(dataset) if any(pipeline.unplanned and not pipeline.drawn for pipeline in pipelines) else converted
 
 
 # -- loaders
@@ -154,9 +154,9 @@ def _loader(loader: Any) -> Any:
         return loader
     dataset = _dataset(loader.dataset)
     if kind is not TorchDataLoader:  # a derived loader may do more
-        made = copy.copy(loader)
-        vars(made).update(dataset=dataset, _iterator=None)
-        return made
+        converted = copy.copy(loader)
+        vars(converted).update(dataset=dataset, _iterator=None)
+        return converted
     options = {name: getattr(loader, name) for name in _KEPT if hasattr(loader, name)}
     if loader.pin_memory and getattr(loader, "pin_memory_device", ""):
         options["pin_memory_device"] = loader.pin_memory_device

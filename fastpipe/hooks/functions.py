@@ -51,22 +51,22 @@ class FasterFunction(ABC):
             return self._plain(*args, **kwargs)
         begun = time.perf_counter()
         try:
-            made = self.make(*args, **kwargs)
+            value = self.make(*args, **kwargs)
         except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
-            made = self._plain(*args, **kwargs)
+            value = self._plain(*args, **kwargs)
             site.count_failed(error)
-            return made
+            return value
         seconds = time.perf_counter() - begun
-        if made is None or isinstance(made, str):
-            if made is not None:
-                site.count_plain(made)
+        if value is None or isinstance(value, str):
+            if value is not None:
+                site.count_plain(value)
             return self._plain(*args, **kwargs)
-        if is_pending(made):
-            return made
+        if is_pending(value):
+            return value
         if not site.is_check_due():
             site.count(seconds)
-            return made
+            return value
         difference = OTHER_VALUES.format(self._name)
-        made = check_value(site, made, seconds, partial(self.expected, *args, **kwargs), difference)
+        value = check_value(site, value, seconds, partial(self.expected, *args, **kwargs), difference)
         site.count(None)
-        return made
+        return value

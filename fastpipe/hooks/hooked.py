@@ -60,7 +60,7 @@ def hooked(thing: object) -> Any:
     install_for_blocks()  # so that forked processes have the hooks
     kind: type = type(thing)
     try:
-        made: object = object.__new__(_class_of(kind))
+        twin: object = object.__new__(_class_of(kind))
     except TypeError as error:  # the class is final, or written in C
         raise DatasetError(
             f"fastpipe.convert can't derive from {kind.__module__}.{kind.__qualname__}: {error}. Start the script with "
@@ -68,13 +68,13 @@ def hooked(thing: object) -> Any:
         ) from error
     set_ = object.__setattr__
     if hasattr(thing, "__dict__"):
-        set_(made, "__dict__", vars(thing))
+        set_(twin, "__dict__", vars(thing))
     for base in kind.__mro__:
         for slot in vars(base).values():
             if isinstance(slot, MemberDescriptorType) and hasattr(thing, slot.__name__):
-                slot.__set__(made, slot.__get__(thing))
-    set_(made, "_fastpipe_plain", thing)
-    return made
+                slot.__set__(twin, slot.__get__(thing))
+    set_(twin, "_fastpipe_plain", thing)
+    return twin
 
 
 def is_hooked(thing: object) -> bool:
@@ -138,5 +138,5 @@ def _called(function: Callable[..., Made], *args: object, **kwargs: object) -> M
     """Calls a function with the hooks in force; returns ordinary tensors if they aren't in force afterwards."""
     install_for_blocks()
     with in_force():
-        made = function(*args, **kwargs)
-    return made if are_in_force() else with_ordinary_tensors(made)
+        result = function(*args, **kwargs)
+    return result if are_in_force() else with_ordinary_tensors(result)

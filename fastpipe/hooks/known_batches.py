@@ -60,15 +60,15 @@ class KnownBatches:
 
     def collated(self, indices: Sequence[int]) -> object:
         """A batch as torch's ``default_collate`` makes it from the samples; None if the samples have to be fetched."""
-        made = self._made(indices, BatchSpec())
-        if not isinstance(made, ImageBatch):
-            return None if made is None else _collate(made)
-        return [made.images, _collate(made.targets)]
+        batch = self._made(indices, BatchSpec())
+        if not isinstance(batch, ImageBatch):
+            return None if batch is None else _collate(batch)
+        return [batch.images, _collate(batch.targets)]
 
     def samples(self, indices: Sequence[int]) -> list[object] | None:
         """A list of samples; None if they have to be fetched."""
-        made = self._made(indices, None)
-        return made if isinstance(made, list) else None
+        batch = self._made(indices, None)
+        return batch if isinstance(batch, list) else None
 
     def _made(self, indices: Sequence[int], options: BatchSpec | None) -> object:
         before: GeneratorStates | None = None  # until something may draw
@@ -86,7 +86,7 @@ class KnownBatches:
             if site.is_check_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
                 return None
             begun = time.perf_counter()
-            made = source.batch(numbers, options)
+            batch = source.batch(numbers, options)
             site.count(time.perf_counter() - begun, len(indices))
         except NotConvertible as reason:
             self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
@@ -99,7 +99,7 @@ class KnownBatches:
                 f"a batch was made again, one by one, as fastpipe raised {kind}", len(indices)
             )
             return None
-        return made
+        return batch
 
     @staticmethod
     def _site(dataset: object) -> Site:
@@ -226,8 +226,8 @@ class KnownSamples:
         self._batches = batches
 
     def __getitems__(self, indices: Sequence[int]) -> list[object]:
-        made = self._batches.samples(indices)
-        return made if made is not None else list(self._one_by_one(indices))
+        samples = self._batches.samples(indices)
+        return samples if samples is not None else list(self._one_by_one(indices))
 
     def _one_by_one(self, indices: Sequence[int]) -> Iterator[object]:
         dataset = self._batches.dataset

@@ -212,13 +212,13 @@ def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientati
         job.flip_vertically()
     if channels == 1:
         job.gray(1)  # the three channels are equal
-    made = np.empty((height, width, channels) if channels == 3 else (height, width), np.uint8)
-    job.write_array(made if channels == 1 or is_rgb else made[..., ::-1])
+    pixels = np.empty((height, width, channels) if channels == 3 else (height, width), np.uint8)
+    job.write_array(pixels if channels == 1 or is_rgb else pixels[..., ::-1])
     status, warned = core.run(job), job.raw.warned
     core.give_back(job)
     if status:
         return core.status_text(status)
-    return "files that libjpeg warns about" if warned else made
+    return "files that libjpeg warns about" if warned else pixels
 
 
 def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
@@ -233,16 +233,16 @@ def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
         return "palettes that OpenCV may read otherwise"
     job = core.thread_job()
     job.read(data, limits=(_MOST_PIXELS, _SCRATCH + _SCRATCH_A_PIXEL * header.height * header.width))
-    made = np.empty(header.size, np.uint8)
-    job.write_array(made)
+    pixels = np.empty(header.size, np.uint8)
+    job.write_array(pixels)
     job.raw.indices = True
     status = core.run(job)
     job.raw.indices = False
     core.give_back(job)
     if status:
         return core.status_text(status)
-    core.thread_context().look_up(made, grays, made)
-    return made
+    core.thread_context().look_up(pixels, grays, pixels)
+    return pixels
 
 
 @lru_cache(maxsize=64)

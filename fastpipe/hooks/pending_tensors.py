@@ -167,11 +167,11 @@ def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape
     """The result of drawn steps on a pending tensor."""
     from fastpipe.program.pending_tensor import with_steps
 
-    made = with_steps(tensor, steps, None, SiteAccount(site, None))
-    if made is None:
+    result = with_steps(tensor, steps, None, SiteAccount(site, None))
+    if result is None:
         whole = *record.steps, *steps
-        made = record.source.run(whole, record.source.program(whole), in_rows=True)
-    return made
+        result = record.source.run(whole, record.source.program(whole), in_rows=True)
+    return result
 
 
 def _is_v2(transform: object) -> bool:

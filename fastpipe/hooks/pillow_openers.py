@@ -50,9 +50,9 @@ def _opener(plain: Opener, patches: Patches) -> Opener:
         open_file, site, count_failed = ours
         if site.is_off:
             return plain(file, filename)
-        made = open_file(plain, file, filename, site if site.is_check_due() else None, count_failed)
-        if is_pending(made):
+        opened = open_file(plain, file, filename, site if site.is_check_due() else None, count_failed)
+        if is_pending(opened):
             site.count(None)  # its pixels take time later
-        return made
+        return opened
 
     return open_lazily

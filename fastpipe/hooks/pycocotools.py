@@ -44,10 +44,10 @@ class _Decoder(FasterFunction):
 
     def make(self, *args: object, **kwargs: object) -> Masks | str:
         """The masks, or the reason why pycocotools has to decode them."""
-        made = decoded(args[0]) if len(args) == 1 and not kwargs else "other arguments"
-        if not isinstance(made, str):
+        masks = decoded(args[0]) if len(args) == 1 and not kwargs else "other arguments"
+        if not isinstance(masks, str):
             _thread.decoded += 1
-        return made
+        return masks
 
 
 def decoded(masks: object) -> Masks | str:
@@ -72,8 +72,8 @@ def decoded(masks: object) -> Masks | str:
     height, width = size
     if min(size) < 2 or height * width * len(masks) > _MOST_BYTES:  # numpy's copy of a single line has other strides
         return "masks of a line, or huge ones"
-    made = np.empty((height, width, len(masks)), np.uint8, order="F")
-    out = address_of(made)
+    planes = np.empty((height, width, len(masks)), np.uint8, order="F")
+    out = address_of(planes)
     for mask in masks:
         text = mask.get("counts")
         if type(text) is str:
@@ -83,7 +83,7 @@ def decoded(masks: object) -> Masks | str:
         if not draw_runs(text, out, height * width):
             return "run lengths that pycocotools may read otherwise"
         out += height * width
-    return made
+    return planes
 
 
 # -- datasets that decode masks

@@ -86,8 +86,8 @@ class ToTensor(FasterFunction):
         later = recorded_tensor(self.site, self._patches, image, self._ours, self._plain)
         if later is not None:
             return later
-        made: torch.Tensor | None = our_function("functional_pil", self._ours, self._plain)(image)
-        return made
+        tensor: torch.Tensor | None = our_function("functional_pil", self._ours, self._plain)(image)
+        return tensor
 
     def expected(self, image: Image.Image) -> object:
         twin, _ = plain_image(image)
@@ -120,10 +120,10 @@ def recorded_tensor(
     def account(by_pillow: Callable[[], Image.Image]) -> SiteAccount:
         return SiteAccount(site, lambda: plain(by_pillow()), due)
 
-    made = image_tensor(image, name, account, in_planes)
-    if made is not None:
+    tensor = image_tensor(image, name, account, in_planes)
+    if tensor is not None:
         site.count(None if due else time.perf_counter() - begun)
-    return made
+    return tensor
 
 
 @lru_cache(maxsize=64)

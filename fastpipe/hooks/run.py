@@ -165,13 +165,13 @@ def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
         return
     if LAUNCH.is_launcher:
         return
-    made = report()
+    account = report()
     number = rank()
     if not quiet and number == "0":
-        print(f"\n{made}", file=sys.stderr, flush=True)
+        print(f"\n{account}", file=sys.stderr, flush=True)
     if path is not None:
         try:
-            made.write(path if number == "0" else _with_rank(path, number))
+            account.write(path if number == "0" else _with_rank(path, number))
         except ConfigError as error:  # for example a full disk; the script's exit code isn't changed
             print(f"fastpipe: error: {error}", file=sys.stderr, flush=True)
 

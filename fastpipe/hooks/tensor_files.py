@@ -61,14 +61,14 @@ class TensorFiles:
         if isinstance(data, str):
             site.count_plain(data)
             return self._plain(*args, **kwargs)
-        made = self._opened(data, given, site)
-        if isinstance(made, str):
-            site.count_plain(made)
+        tensor = self._opened(data, given, site)
+        if isinstance(tensor, str):
+            site.count_plain(tensor)
             if not data or isinstance(given["input"], torch.Tensor):
                 return self._plain(*args, **kwargs)
             return self._plain(**{**given, "input": _as_tensor(data)})  # reuses the bytes that were read
         site.count(time.perf_counter() - begun)
-        return made
+        return tensor
 
     def _data_of(self, given: object) -> bytes | str:
         """The bytes of a file, or of a uint8 tensor (copied, as it may be overwritten); or a reason to leave it."""
@@ -123,8 +123,8 @@ class TensorFiles:
     def _library(self, data: bytes, given: dict[str, object]) -> Callable[[], torch.Tensor]:
         def library() -> torch.Tensor:
             with plainly():
-                made: torch.Tensor = self._plain(**{**given, "input": _as_tensor(data)})
-                return made
+                tensor: torch.Tensor = self._plain(**{**given, "input": _as_tensor(data)})
+                return tensor
 
         return library
 

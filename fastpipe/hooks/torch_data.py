@@ -39,8 +39,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
     def collate_tensors(batch: object, *, collate_fn_map: object = None) -> object:
         memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # imported once it is used
-        made = None if memory is None or not patches.active or not are_in_force() else memory.collated(batch)
-        return plain(batch, collate_fn_map=collate_fn_map) if made is None else made
+        stacked = None if memory is None or not patches.active or not are_in_force() else memory.collated(batch)
+        return plain(batch, collate_fn_map=collate_fn_map) if stacked is None else stacked
 
     patches.put_item(by_class, tensor, collate_tensors)
 
@@ -82,8 +82,8 @@ def _fetching(plain: Function) -> Function:
         if known is None:
             return fetch_in_places(self, indices, plain)
         if known.collates(self.collate_fn):
-            made = known.collated(indices)
-            return fetch_in_places(self, indices, plain) if made is None else made
+            batch = known.collated(indices)
+            return fetch_in_places(self, indices, plain) if batch is None else batch
         return fetch_in_places(self, indices, plain, known.as_list())
 
     return _handing_out(plain, fetched)

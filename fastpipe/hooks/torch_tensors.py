@@ -36,8 +36,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def with_ordinary_tensors(thing: Thing) -> Thing:
     """A thing whose pending tensors are made ordinary, also those in lists, tuples and dicts."""
     pending = sys.modules.get(_PENDING)
-    made: Thing = thing if pending is None else pending.exchanged(thing)
-    return made
+    result: Thing = thing if pending is None else pending.exchanged(thing)
+    return result
 
 
 def _tracing(function: Function) -> Function:
@@ -52,8 +52,8 @@ def _tracing(function: Function) -> Function:
 
 def _compiling(plain: Function) -> Function:
     def compiled(self: object, function: object) -> object:
-        made = plain(self, function)
-        return _tracing(made) if inspect.isfunction(made) else made
+        result = plain(self, function)
+        return _tracing(result) if inspect.isfunction(result) else result
 
     return compiled
 

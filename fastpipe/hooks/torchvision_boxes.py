@@ -27,8 +27,8 @@ def _drawing(plain: Function) -> Function:
         site = LEDGER.site("function", "torchvision.transforms.v2.RandomIoUCrop.make_params")
 
         def own() -> object:
-            made = quick(self, flat_inputs)
-            return plain(self, flat_inputs) if made is None else made
+            params = quick(self, flat_inputs)
+            return plain(self, flat_inputs) if params is None else params
 
         if site.is_off:
             return plain(self, flat_inputs)
@@ -36,8 +36,8 @@ def _drawing(plain: Function) -> Function:
             site.count(None)
             return check_call(site, own, lambda: plain(self, flat_inputs), "RandomIoUCrop")
         begun = time.perf_counter()
-        made = own()
+        params = own()
         site.count(time.perf_counter() - begun)
-        return made
+        return params
 
     return make_params

@@ -99,21 +99,21 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
     if site.is_check_due() and is_library_s():
         twin, seconds = plain_image(_image_of(inputs))
         if twin is not None:
-            made = check_call(site, own, partial(plain, compose, *_with_twin(inputs, twin)), site.name, seconds)
+            sample = check_call(site, own, partial(plain, compose, *_with_twin(inputs, twin)), site.name, seconds)
             site.count(None)
-            return made
+            return sample
     begun, before = time.perf_counter(), GeneratorStates.of()
     try:
-        made = own()
+        sample = own()
     except Exception as error:  # raised again by torchvision, or reported as a bug in fastpipe
         if not is_library_s():
             raise
         before.restore()
         raise_again(_image_of(inputs), error)
-        made = plain(compose, *inputs)  # raises the user's errors
+        sample = plain(compose, *inputs)  # raises the user's errors
         site.count_failed(error)
     site.count(time.perf_counter() - begun)
-    return made
+    return sample
 
 
 def _with_twin(inputs: tuple[object, ...], twin: object) -> tuple[object, ...]:

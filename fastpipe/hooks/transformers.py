@@ -83,9 +83,9 @@ def _preprocessing(backend: type, plain: Function) -> Function:
         try:
             resized = [_resized(self, image, **options) for image in images]
         except Exception as error:  # the user's mistake, if the plain way raises, too
-            made = plain(self, images, **options)
+            features = plain(self, images, **options)
             LEDGER.site("function", f"{_NAME}._preprocess").count_failed(error, len(images))
-            return made
+            return features
         return plain(self, resized, **{**options, "do_resize": False, "do_center_crop": False})
 
     return preprocess
@@ -103,5 +103,5 @@ def _resized(
     **_: object,
 ) -> object:
     """The image's tensor resized, and its centre cut out, as the processor is asked to."""
-    made = processor.resize(image=image, size=size, resample=resample) if do_resize else image
-    return processor.center_crop(made, crop_size) if do_center_crop else made
+    resized = processor.resize(image=image, size=size, resample=resample) if do_resize else image
+    return processor.center_crop(resized, crop_size) if do_center_crop else resized

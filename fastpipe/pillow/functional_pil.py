@@ -86,5 +86,5 @@ def _converted(pic: object, conversion: ToTensor | PilToTensor) -> torch.Tensor 
     fused = fused_conversion((conversion,), shape.channels)[0]
     # torchvision's `to_tensor` only copies a transposed array that isn't contiguous; that of a gray image is.
     in_rows = isinstance(conversion, PilToTensor) or shape.channels == 1 or shape.height * shape.width == 1
-    made: torch.Tensor = on_pixels(lazy, (), fused, None, in_rows=in_rows)
-    return made
+    tensor: torch.Tensor = on_pixels(lazy, (), fused, None, in_rows=in_rows)
+    return tensor

@@ -70,11 +70,13 @@ class ImageRecord:
         """Makes the image in its own mode."""
         begun = time.perf_counter()
         try:
-            made = self.source.image(self.source.program(self.steps_in(mode)))
+            image = self.source.image(self.source.program(self.steps_in(mode)))
         except Exception as error:  # raised again, unless Pillow can make the image
-            made = self._by_pillow_instead(error)
+            image = self._by_pillow_instead(error)
         check = self.source.check
-        return made if check is None or self.calls is None else self._checked(check, made, time.perf_counter() - begun)
+        return (
+            image if check is None or self.calls is None else self._checked(check, image, time.perf_counter() - begun)
+        )
 
     def array(self, mode: str) -> Pixels:
         """Makes the image in its own mode as an array ``(H, W, C)``, which may be valid until the next decode only."""
@@ -100,22 +102,22 @@ class ImageRecord:
             if isinstance(error, AttributeError):  # it would be taken for a missing attribute of the image
                 raise CoreError(f"a step that was recorded fails: {error}") from error
             raise error
-        made = self.by_pillow()
-        made.load()
+        image = self.by_pillow()
+        image.load()
         on_mistake(error)
-        return made
+        return image
 
-    def _checked(self, check: Check, made: Image.Image, seconds: float) -> Image.Image:
+    def _checked(self, check: Check, image: Image.Image, seconds: float) -> Image.Image:
         """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
         begun = time.perf_counter()
         expected = self.by_pillow()
         taken = time.perf_counter() - begun
-        is_same = (made.mode, made.size, made.tobytes()) == (expected.mode, expected.size, expected.tobytes())
+        is_same = (image.mode, image.size, image.tobytes()) == (expected.mode, expected.size, expected.tobytes())
         difference = "" if is_same else f"{self.source.encoded.source} has other pixels than Pillow's"
         if is_same and self.checked_info != expected.info:
             difference = f"{self.source.encoded.source} has another info than Pillow's"
         check.add_check(taken, seconds, difference)
-        return expected if difference else made
+        return expected if difference else image
 
 
 def image_record_of(image: Image.Image | None) -> ImageRecord | None:

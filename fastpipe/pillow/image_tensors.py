@@ -69,15 +69,15 @@ class _ShownPixels(TensorSource):
     ) -> torch.Tensor:
         source = self._source
         try:
-            made = source.run(program, out, in_rows=in_rows)
+            result = source.run(program, out, in_rows=in_rows)
         except Exception as error:  # fastpipe's error, or Pillow's, which Pillow raises again
             whole = None if source.on_mistake is None else source.opened_by_pillow()
             if source.on_mistake is None or whole is None:
                 raise
-            made = run_on_image(program, whole.convert("RGB"), out, in_rows=in_rows)
+            result = run_on_image(program, whole.convert("RGB"), out, in_rows=in_rows)
             source.on_mistake(error)
-        assert isinstance(made, torch.Tensor)
-        return made
+        assert isinstance(result, torch.Tensor)
+        return result
 
     def held_bytes(self) -> int:
         return len(self._source.encoded.data)

@@ -200,8 +200,8 @@ class LazyFile(_Base):
             with self._fastpipe_lock:
                 if self._is_untouched:
                     self._decode()
-        made: ImagingCore = Image.Image.im.__get__(self)
-        return made
+        core: ImagingCore = Image.Image.im.__get__(self)
+        return core
 
     @im.setter
     def im(self, im: ImagingCore) -> None:
@@ -272,15 +272,15 @@ class LazyFile(_Base):
         if lazy is None or own_function(getattr(self._fastpipe_pillow, name)) is not _PILLOWS[name]:
             return plain(*arguments, **options)
         try:
-            made: Image.Image = getattr(lazy, name)(*arguments, **options)
+            result: Image.Image = getattr(lazy, name)(*arguments, **options)
         except Exception as error:  # the user's mistake, if Pillow's method raises, too
-            made = plain(*arguments, **options)
+            result = plain(*arguments, **options)
             if self._fastpipe_on_mistake is None:
                 raise
             self._fastpipe_on_mistake(error)
-            return made
+            return result
         self._be_loaded()
-        return made
+        return result
 
     def convert(self, mode: str | None = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)

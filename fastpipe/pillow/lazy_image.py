@@ -183,9 +183,9 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
             size = program.result.width, program.result.height
             return LazyImage(source, "RGB", info_for_next(self), whole, size), len(steps), False
-        made = source.image(program)
-        made.info = copied_info(self)
-        return made, len(steps), False
+        result = source.image(program)
+        result.info = copied_info(self)
+        return result, len(steps), False
 
     @property
     def im(self) -> ImagingCore:
@@ -360,18 +360,18 @@ def _made(image: Image.Image) -> Image.Image:
         coloured = None if record.coloured is None else record.coloured()
         known = None if coloured is None else image_record_of(coloured)
         if coloured is None or known is None:  # the coloured image may have been drawn on
-            made = record.image(image.mode)
+            pixels = record.image(image.mode)
         else:
-            made = known.image(coloured.mode)
-            gray = made.convert("L")
-            _with_pixels(coloured, made)
-            made = gray if image.mode == "L" else gray.convert("RGB")
-        _with_pixels(image, made)
+            pixels = known.image(coloured.mode)
+            gray = pixels.convert("L")
+            _with_pixels(coloured, pixels)
+            pixels = gray if image.mode == "L" else gray.convert("RGB")
+        _with_pixels(image, pixels)
     return _plain(image)
 
 
-def _with_pixels(image: Image.Image, made: Image.Image) -> None:
-    vars(image).setdefault("_im", made.im)  # only the first thread's is kept
+def _with_pixels(image: Image.Image, pixels: Image.Image) -> None:
+    vars(image).setdefault("_im", pixels.im)  # only the first thread's is kept
     _plain(image)
 
 
@@ -414,8 +414,8 @@ def info_for_next(image: Image.Image) -> Info | None:
 def lazy_of(image: object) -> LazyImage | None:
     """The image as a lazy one, if it has no pixels yet and is in mode RGB or L; None for anything else."""
     lazy = getattr(type(image), "_fastpipe_lazy", None)  # files have the method, too
-    made: LazyImage | None = None if lazy is None else lazy(image)
-    return made
+    found: LazyImage | None = None if lazy is None else lazy(image)
+    return found
 
 
 def record_operations(
@@ -461,11 +461,11 @@ def shadow_of(image: Image.Image) -> Image.Image | None:
         return image.copy()
     if record.calls is None:
         return None
-    made = record.by_pillow()
-    if lazy is image and isinstance(made, ImageFile.ImageFile):  # a copy has no open file
-        made = made.copy()
-    made.info = copied_info(image)
-    return made
+    shadow = record.by_pillow()
+    if lazy is image and isinstance(shadow, ImageFile.ImageFile):  # a copy has no open file
+        shadow = shadow.copy()
+    shadow.info = copied_info(image)
+    return shadow
 
 
 class PendingPixels:

@@ -149,24 +149,24 @@ class LazySource:
         Raises:
             Exception: the file can't be decoded.
         """
-        made = self._run(program, out, in_rows, as_pil=True)
-        return self._run_by_pillow(program, out, in_rows) if made is None else made
+        result = self._run(program, out, in_rows, as_pil=True)
+        return self._run_by_pillow(program, out, in_rows) if result is None else result
 
     def image(self, program: Program) -> Image.Image:
         """The new PIL image of a program without a conversion; see `run`."""
-        made = self.run(program)
-        assert isinstance(made, Image.Image)
-        return made
+        image = self.run(program)
+        assert isinstance(image, Image.Image)
+        return image
 
     def array(self, program: Program) -> Pixels:
         """The array ``(H, W, C)`` of a program without a conversion, valid until the next decode; see `run`."""
-        made = self._run(program, None, False, as_pil=False)
-        if made is None:
-            made = self._run_by_pillow(program, None, False)
-        if isinstance(made, Image.Image):
-            return to_array(made)
-        assert isinstance(made, np.ndarray)
-        return made
+        pixels = self._run(program, None, False, as_pil=False)
+        if pixels is None:
+            pixels = self._run_by_pillow(program, None, False)
+        if isinstance(pixels, Image.Image):
+            return to_array(pixels)
+        assert isinstance(pixels, np.ndarray)
+        return pixels
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
         """Runs a program as `run` does; None if the core refuses the file, or lacks a step that needs a PIL image."""
