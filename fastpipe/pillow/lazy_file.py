@@ -251,9 +251,11 @@ class LazyFile(_Base):
             opened.load()
             vars(self).update({**vars(opened), "info": self.info})
 
-    def __reduce_ex__(self, protocol: object) -> tuple[object, ...]:
-        # The form of protocols 0 and 1, whose function doesn't check the class.
-        return copyreg._reconstructor, (self._fastpipe_pillow, object, None), self.__getstate__()  # type: ignore[attr-defined]
+    def __reduce_ex__(self, protocol: int) -> tuple[object, ...]:
+        kind, state = self._fastpipe_pillow, self.__getstate__()
+        if protocol >= 2:
+            return copyreg.__newobj__, (kind,), state  # type: ignore[attr-defined] # the functions of Python's own
+        return copyreg._reconstructor, (kind, object, None), state  # type: ignore[attr-defined]
 
     def putpalette(self, data: ImagePalette.ImagePalette | bytes | Sequence[int], rawmode: str = "RGB") -> None:
         if self._fastpipe_is_loaded:

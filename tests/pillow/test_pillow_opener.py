@@ -122,6 +122,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "painted": painted,
     "pickled": lambda image: pickle.loads(pickle.dumps(image)),
     "of a pickle's first protocol": lambda image: type(pickle.loads(pickle.dumps(image, 0))).__name__,
+    "a pickle's bytes": lambda image: [pickle.dumps(image, protocol) for protocol in range(6)],
     "copied deeply": copy.deepcopy,
     "its EXIF data": lambda image: (dict(image.getexif()), image.info),
     "its header": lambda image: (image.format, image.format_description, image.get_format_mimetype(), image.filename),
