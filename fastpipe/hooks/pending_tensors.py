@@ -14,9 +14,11 @@ from fastpipe.hooks.compose import ComposeCalls, Composed, call_in_turn, calls_b
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import Function, Patches, are_in_force
+from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
     import torch
+    from torchvision.transforms.v2 import ToDtype
 
     from fastpipe.program.pending_work import Record
     from fastpipe.transforms.pipeline import Pipeline
@@ -43,6 +45,7 @@ def record_functions(patches: Patches) -> None:
 def _record_functions(patches: Patches) -> None:
     import torch
     from torchvision import tv_tensors
+    from torchvision.transforms import v2
     from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 
     from fastpipe.program.pending_tensor import pending_class
@@ -58,6 +61,36 @@ def _record_functions(patches: Patches) -> None:
                 is_new = True
     if is_new:
         patches.wrap(tv_tensors, "wrap", _wrapping)
+        for module in (v2._geometry, v2._auto_augment):
+            patches.wrap(module, "_get_fill", _fill_by_class)
+        patches.wrap(v2.ToDtype, "transform" if hasattr(v2.ToDtype, "transform") else "_transform", _dtype_by_class)
+
+
+def _fill_by_class(plain: Function) -> Function:
+    """Wraps the function that looks up a fill in a dict by class: a pending tensor has that of its plain class."""
+    from fastpipe.program.pending_tensor import plain_of
+
+    def get_fill(fill_dict: dict[object, object], inpt_type: type) -> object:
+        return plain(fill_dict, plain_of(inpt_type))
+
+    return get_fill
+
+
+def _dtype_by_class(plain: Function) -> Function:
+    """Wraps the method of ``ToDtype`` that looks up a dtype in a dict by class, likewise."""
+    from torchvision.transforms.v2.functional import to_dtype
+
+    from fastpipe.program.pending_tensor import plain_class, with_pixels
+
+    def transform(self: ToDtype, inpt: object, params: dict[str, object]) -> object:
+        if not is_pending(inpt) or not isinstance(self.dtype, dict):
+            return plain(self, inpt, params)
+        dtype = self.dtype.get(plain_class(inpt))
+        if dtype is None:  # torchvision looks further, or warns that nothing is scaled
+            return plain(self, with_pixels(inpt), params)
+        return self._call_kernel(to_dtype, inpt, dtype=dtype, scale=self.scale)
+
+    return transform
 
 
 def _wrapping(plain: Function) -> Function:

@@ -138,8 +138,12 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
 
 def plain_class(tensor: object) -> type:
     """The class of a tensor; for a pending one the class that it will have with its elements."""
-    kind: type = getattr(type(tensor), "plain", type(tensor))
-    return kind
+    return plain_of(type(tensor))
+
+
+def plain_of(kind: type) -> type:
+    """The class that pending tensors of a class will have with their elements; any other class itself."""
+    return kind.plain if issubclass(kind, _Pending) else kind
 
 
 def work_of(tensor: torch.Tensor) -> PendingWork:

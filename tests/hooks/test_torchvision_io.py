@@ -835,6 +835,37 @@ def test_samples_with_boxes() -> None:
     assert shown(target["boxes"]) == shown(expected_target["boxes"])
 
 
+FILLS = {tv_tensors.Image: (200, 10, 30), torch.Tensor: 90, "others": 5}
+BY_CLASS: dict[str, Callable[[], Any]] = {
+    "rotation": lambda: v2.RandomRotation((20, 21), fill=FILLS),
+    "affine": lambda: v2.RandomAffine(20, fill=FILLS),
+    "pad": lambda: v2.Pad(5, fill=FILLS),
+    "zoom out": lambda: v2.RandomZoomOut(FILLS, p=1.0),
+    "crop": lambda: v2.RandomCrop((300, 300), pad_if_needed=True, fill=FILLS),
+    "perspective": lambda: v2.RandomPerspective(p=1.0, fill=FILLS),
+    "elastic": lambda: v2.ElasticTransform(fill=FILLS),
+    "dtype": lambda: v2.ToDtype({tv_tensors.Image: torch.float32, "others": None}, scale=True),
+    "no dtype": lambda: v2.ToDtype({tv_tensors.Image: None, "others": torch.float64}),
+}
+
+
+@pytest.mark.filterwarnings("ignore:scale was set to True but no dtype")
+@pytest.mark.parametrize("name", BY_CLASS)
+@pytest.mark.parametrize("kind", [torch.Tensor, tv_tensors.Image])
+@pytest.mark.parametrize("boxes", [False, True])
+def test_what_is_given_by_class(name: str, kind: Any, boxes: bool) -> None:
+    recipe = BY_CLASS[name]()
+
+    def made(image: Any) -> Any:
+        if kind is tv_tensors.Image:
+            image = kind(image)
+        torch.manual_seed(0)
+        around = tv_tensors.BoundingBoxes([[3, 4, 20, 30]], format="XYXY", canvas_size=(97, 131))
+        return shown(recipe(image, around)[0] if boxes else recipe(image))
+
+    assert made(opened()) == made(plainly_opened())
+
+
 @pytest.mark.needs_core
 def test_planned_batches_have_no_pixels_before() -> None:
     recipe = RECIPES["training"]()
