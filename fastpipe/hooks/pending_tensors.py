@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -188,6 +188,8 @@ def _run(run: Pipeline, tensor: object, site: Site) -> object:
     record = record_of(tensor)
     if record is None or not run.drawn or not _is_v2(run.drawn[0]):  # all transforms of a run are v1's, or all are v2's
         return call_in_turn(run, tensor)
+    if _may_change_given(run.drawn, record.shape.dtype):
+        return call_in_turn(run, tensor)
     drawn = partial(run_drawn, run, tensor, record.shape, site.count_failed, partial(_made, record, site))
     library = record.account.library
     if library is None or not site.is_check_due() or calls_back(run.drawn):
@@ -205,6 +207,16 @@ def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape
         whole = *record.steps, *steps
         result = record.source.run(whole, record.source.program(whole), in_rows=True)
     return result
+
+
+def _may_change_given(transforms: Iterable[object], dtype: torch.dtype | None) -> bool:
+    """True if a transform may work in place on the given tensor; one behind a change of the dtype works on another."""
+    for transform in transforms:
+        if getattr(transform, "inplace", False):
+            return True
+        if getattr(transform, "dtype", dtype) != dtype:
+            return False
+    return False
 
 
 def _is_v2(transform: object) -> bool:

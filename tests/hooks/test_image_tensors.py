@@ -28,7 +28,7 @@ from fastpipe.plain_way import plainly
 
 pytestmark = pytest.mark.skipif(not core.available(), reason="images have pixels")
 T, F = module("torchvision.transforms"), module("torchvision.transforms.functional")
-G = module("torchvision.transforms.v2.functional")
+V, G = module("torchvision.transforms.v2"), module("torchvision.transforms.v2.functional")
 
 PHOTO, GRAY = corpus.jpeg(151, 203, "420", seed=5), corpus.jpeg(140, 131, "gray", seed=2)
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -130,6 +130,29 @@ def test_tensors_keep_what_the_image_was() -> None:
     image.paste((1, 2, 3), (0, 0, 100, 100))
     assert torch.equal(made, expected)
     assert not torch.equal(F.to_tensor(image), expected)
+
+
+IN_PLACE: dict[str, Callable[[Any], Any]] = {
+    "a function": lambda tensor: F.normalize(tensor, [0.5], [0.5], inplace=True),
+    "v1": T.Compose([T.Normalize([0.5], [0.5], inplace=True)]),
+    "v2": V.Compose([V.Normalize([0.5] * 3, [0.5] * 3, inplace=True)]),
+    "behind nothing": V.Compose([V.RandomHorizontalFlip(0.0), V.Normalize([0.5] * 3, [0.5] * 3, inplace=True)]),
+    "on a part": V.Compose([V.CenterCrop(60), V.Normalize([0.5] * 3, [0.5] * 3, inplace=True)]),
+    "erased": V.Compose([V.RandomErasing(1.0, inplace=True)]),
+    "on a copy": V.Compose([V.ToDtype(torch.float64), V.Normalize([0.5] * 3, [0.5] * 3, inplace=True)]),
+}
+
+
+@pytest.mark.parametrize("change", IN_PLACE)
+def test_what_works_in_place_changes_the_tensor(change: str) -> None:
+    def made() -> Any:
+        torch.manual_seed(0)
+        tensor = F.to_tensor(opened())
+        return IN_PLACE[change](tensor).numpy(), tensor.numpy()
+
+    with plainly():
+        expected = made()
+    assert_same(made(), expected)
 
 
 def test_floats_keep_what_the_pixels_were() -> None:
