@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copyreg
 import io
+import operator
 import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, update_wrapper, wraps
 from struct import unpack_from
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, SupportsIndex
 from zlib import crc32
 
 from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
@@ -251,9 +252,9 @@ class LazyFile(_Base):
             opened.load()
             vars(self).update({**vars(opened), "info": self.info})
 
-    def __reduce_ex__(self, protocol: int) -> tuple[object, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, ...]:
         kind, state = self._fastpipe_pillow, self.__getstate__()
-        if protocol >= 2:
+        if operator.index(protocol) >= 2:
             return copyreg.__newobj__, (kind,), state  # type: ignore[attr-defined] # the functions of Python's own
         return copyreg._reconstructor, (kind, object, None), state  # type: ignore[attr-defined]
 
