@@ -27,7 +27,7 @@ struct fpc_task {
 
 struct fpc_pool {
     long process; /* the one that has its threads */
-    int threads; /* how many threads work at once, each with one of the `threads` contexts */
+    int threads;  /* how many threads work at once, each with one of the `threads` contexts */
     fpc_lock lock;
     fpc_condition work, done;
     /* protected by the lock: */
