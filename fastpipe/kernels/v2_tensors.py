@@ -107,6 +107,8 @@ class Color(NamedTuple):
         default: the argument's default; None if it is required.
         takes: tells if both torchvision and the core accept a value.
         rounds: whether the operation needs the flags of `fused`.
+        pointwise: each pixel of the result depends on the same pixel of the input alone.
+        to_planes: torchvision stacks or gathers, so that its result is contiguous.
     """
 
     kind: Kind
@@ -114,6 +116,8 @@ class Color(NamedTuple):
     default: float | None = 1
     takes: Callable[[float], bool] = (1).__eq__
     rounds: bool = False
+    pointwise: bool = False
+    to_planes: bool = False
 
 
 def _is_factor(value: float) -> bool:
@@ -123,12 +127,18 @@ def _is_factor(value: float) -> bool:
 COLORS: Mapping[str, Color] = MappingProxyType(
     {
         "adjust_contrast": Color(Kind.TENSOR_CONTRAST, "contrast_factor", None, _is_factor, rounds=True),
-        "adjust_hue": Color(Kind.TENSOR_HUE, "hue_factor", None, lambda value: -0.5 <= value <= 0.5),
-        "adjust_saturation": Color(Kind.TENSOR_SATURATION, "saturation_factor", None, _is_factor, rounds=True),
+        "adjust_hue": Color(
+            Kind.TENSOR_HUE, "hue_factor", None, lambda value: -0.5 <= value <= 0.5, pointwise=True, to_planes=True
+        ),
+        "adjust_saturation": Color(
+            Kind.TENSOR_SATURATION, "saturation_factor", None, _is_factor, rounds=True, pointwise=True
+        ),
         "adjust_sharpness": Color(Kind.TENSOR_SHARPNESS, "sharpness_factor", None, _is_factor, rounds=True),
         "autocontrast": Color(Kind.TENSOR_AUTOCONTRAST),
-        "equalize": Color(Kind.EQUALIZE),
-        "rgb_to_grayscale": Color(Kind.TENSOR_GRAY, "num_output_channels", 1, (1, 3).__contains__, rounds=True),
+        "equalize": Color(Kind.EQUALIZE, to_planes=True),
+        "rgb_to_grayscale": Color(
+            Kind.TENSOR_GRAY, "num_output_channels", 1, (1, 3).__contains__, rounds=True, pointwise=True, to_planes=True
+        ),
     }
 )
 """The colour functions by torchvision's name."""
@@ -139,7 +149,7 @@ def color_call(name: str, *args: float, **given: float) -> tuple[Kind, float, in
 
     None for arguments that torchvision refuses, and if torchvision rounds otherwise than the core.
     """
-    kind, argument, value, takes, rounds = COLORS[name]
+    kind, argument, value, takes, rounds, *_ = COLORS[name]
     if len(args) + len(given) == 1 and argument:
         value = args[0] if args else given.get(argument)
     elif args or given:

@@ -192,7 +192,7 @@ class OnPixels(FunctionOfV2):
         return _add_color(job, shape, self.name, self.given)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        return (region, (self,)) if self.name in _BY_PIXEL else None
+        return (region, (self,)) if self.name in COLORS and COLORS[self.name].pointwise else None
 
     def on_mask(self) -> None:
         return None
@@ -268,7 +268,6 @@ def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
 _WARPS: dict[str, Callable[..., bool]] = {"affine": _add_affine, "rotate": _add_rotate}
 ON_PIXELS = frozenset({*COLORS, *_WARPS})
 """The functions that `OnPixels` takes."""
-_BY_PIXEL = frozenset({"adjust_hue", "adjust_saturation", "rgb_to_grayscale"})
 
 
 # -- memory
@@ -290,8 +289,6 @@ def layout_after(operation: Operation, shape: ImageShape, layout: Layout) -> Lay
         return "planes"
     if isinstance(operation, Resize):
         return "planes" if layout == "gaps" or shape.channels == 1 else layout
-    return "planes" if isinstance(operation, OnPixels) and operation.name in _TO_PLANES else "rows"
-
-
-_TO_PLANES = frozenset({"adjust_hue", "affine", "equalize", "rgb_to_grayscale", "rotate"})
-"""Functions that stack or gather, so that their result is contiguous."""
+    if isinstance(operation, OnPixels):  # warps gather
+        return "planes" if operation.name in _WARPS or COLORS[operation.name].to_planes else "rows"
+    return "rows"

@@ -21,6 +21,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 from fastpipe import core, ops
 from fastpipe.kernels import v2_tensors
 from fastpipe.ops.base import Arguments
+from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
 from fastpipe.program.mistakes import raise_if_ours
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
@@ -112,7 +113,8 @@ def _on_image(
     return run_operation(OPERATIONS[name](**given), image) if run is None else run(image, **given)
 
 
-_LARGE = 2000
+_LARGE = ops.least_pixels_of_warp(InterpolationMode.BILINEAR, 3)
+"""The fewest pixels for which the core does any of `_ON_LARGE`."""
 _ON_LARGE = frozenset({"affine", "perspective", "rotate"})
 """Functions for which parsing the arguments takes longer than Pillow takes for fewer pixels than `_LARGE`."""
 
