@@ -48,7 +48,7 @@ class RemoteSource(ByteSource):
         url: the URL that keys are relative to: a bucket or a folder in one.
         concurrency: the number of requests at once.
         tries: the number of attempts before a request counts as failed. With the default, a machine without a network
-            says so after some three seconds.
+            says so after some thirteen seconds.
         timeout_s: the timeout of a request in seconds, for stores that fsspec talks to asynchronously, such as S3,
             Google's and HTTP.
         ranges_from: as in `ByteSource`: the size in bytes from which only the rows that a crop needs are read of a
@@ -66,7 +66,7 @@ class RemoteSource(ByteSource):
         url: str,
         *,
         concurrency: int = 32,
-        tries: int = 6,
+        tries: int = 8,
         timeout_s: float = 60.0,
         ranges_from: int | None = RANGES_FROM,
         **options: Any,
