@@ -7,7 +7,7 @@
 
 struct fpc_context {
     const fpc_kernels *kernels;
-    long process;                     /* the one that made it */
+    long process;                     /* number of the process that made it */
     void *decoders[FPC_FORMAT_COUNT]; /* each made when the first file of its format comes */
     fpc_buffer file;                  /* a file's bytes */
     fpc_chain chain;

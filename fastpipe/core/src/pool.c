@@ -5,6 +5,7 @@
 #endif
 #include <stdlib.h>
 
+#include "context.h"
 #include "files.h"
 #include "process.h"
 #include "threads.h"
@@ -26,7 +27,7 @@ struct fpc_task {
 };
 
 struct fpc_pool {
-    long process; /* the one that has its threads */
+    long process; /* number of the process that has its threads */
     int threads;  /* how many threads work at once, each with one of the `threads` contexts */
     fpc_lock lock;
     fpc_condition work, done;

@@ -10,7 +10,7 @@ static inline long fpc_process(void) { return 0; }
 
 #include <unistd.h>
 
-/* A number that is another one in a child of fork. */
+/* The number of this process; a child of fork has another. */
 static inline long fpc_process(void) { return (long)getpid(); }
 
 #endif

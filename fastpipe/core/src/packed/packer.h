@@ -31,7 +31,7 @@ size_t fpc_row_finish(fpc_row_writer *writer, fpc_bytes *to);
 
 struct fpc_packer {
     const fpc_kernels *kernels;
-    long process;        /* the one that made it */
+    long process;        /* number of the process that made it */
     void *jpeg, *packed; /* sources of coefficients, each made when first needed */
     void *restorer;      /* restore.c's, made when first needed */
     fpc_bytes out, segments, outline, dummies, tokens, restored;
