@@ -13,8 +13,6 @@ from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
 if TYPE_CHECKING:
     from fastpipe.tools.check.report import CheckResult
 
-_SHOWN = 20
-
 
 def check(
     source: Annotated[
@@ -75,9 +73,10 @@ def check(
 
 def _print(result: CheckResult, report: Path | None) -> None:
     from fastpipe.reporting.output import pluralize, wrap_text
+    from fastpipe.tools.check.report import MOST_SHOWN
 
     print(result.text("--report FILE lists all"))
-    if len(result.rows) and result.bad <= _SHOWN and report is None:
+    if len(result.rows) and result.bad <= MOST_SHOWN and report is None:
         print("\n--report FILE.csv lists every file with its findings")
     if report is not None:
         print(f"\nreport: {report}")

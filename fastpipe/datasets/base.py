@@ -83,7 +83,7 @@ class ImageDataset(Dataset[Sample]):
     bad_files_log: str | None = None
     max_bad_fraction: float = 0.1
 
-    on_begin: Callable[[int], None] | None = None
+    _fastpipe_on_begin: Callable[[int], None] | None = None
     """Called in a loader's worker with the index of each sample that it starts, so that a stall can name its file."""
 
     _fastpipe: PrivateState
@@ -276,9 +276,9 @@ class ImageDataset(Dataset[Sample]):
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
         """The tasks of samples; see `BatchExecutor.tasks_of`."""
-        if self.on_begin is not None:
+        if self._fastpipe_on_begin is not None:
             for index in indices:
-                self.on_begin(index)
+                self._fastpipe_on_begin(index)
         samples = list(self.samples_at(indices))  # first, as it raises for an invalid index
         places = indices
         if min(indices, default=0) < 0:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpipe.sources import Cache
-from fastpipe.sources._manifest import Manifest
+from fastpipe.sources.manifest import Manifest
 
 Positions = NDArray[np.int64]
 

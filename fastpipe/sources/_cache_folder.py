@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fastpipe.atomic_write import NO_ROOM, atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.liveness import Owner, is_alive
-from fastpipe.sources._manifest import THERE, Manifest
+from fastpipe.sources.manifest import THERE, Manifest
 
 MARK = "fastpipe-cache"
 """The file that marks a folder as a cache."""

@@ -26,8 +26,8 @@ from typing import cast
 from fastpipe.errors import DatasetError
 from fastpipe.paths import absolute_path, local_path
 from fastpipe.sources._cache_folder import MARK, CacheFolder
-from fastpipe.sources._manifest import LOCK
 from fastpipe.sources.base import ByteSource, Entry, Fetched, by_source
+from fastpipe.sources.manifest import LOCK
 from fastpipe.types import ArchiveMember, RemoteFile, Source
 
 __all__ = ["Cache", "CacheStatistics", "CachedSource", "Pin", "parse_size"]

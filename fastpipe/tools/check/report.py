@@ -26,7 +26,8 @@ SCHEMA = "fastpipe-check/1"
 
 REPORT_ENDINGS = (".csv", ".json", ".txt")
 
-_SHOWN = 20
+MOST_SHOWN = 20
+"""The most bad files that a text names."""
 _UNBROKEN = 1 << 16  # the width of lines in a report file, which aren't wrapped
 _BELOW = " " * 7  # the indentation of a reason on the line below its path
 _COLUMNS = ("path", "verdict", "kinds", "reason", "format", "height", "width", "bytes")
@@ -105,9 +106,9 @@ class CheckResult:
         width = line_width()
         lines = summary_lines(self, width)
         if self.bad:
-            lines += ["", *lines_of(self.rows[: min(self.bad, _SHOWN)], width)]
-        if self.bad > _SHOWN:
-            lines.append(wrap_text(f"… and {self.bad - _SHOWN:,} more bad files: {where}", width=width))
+            lines += ["", *lines_of(self.rows[: min(self.bad, MOST_SHOWN)], width)]
+        if self.bad > MOST_SHOWN:
+            lines.append(wrap_text(f"… and {self.bad - MOST_SHOWN:,} more bad files: {where}", width=width))
         return "\n".join(lines)
 
 
