@@ -83,14 +83,14 @@ def explain(
     if is_path:
         from fastpipe.tools.inputs import dataset_of
 
-        found = dataset_of(subject, load_transform(transform), count=16)
+        target = dataset_of(subject, load_transform(transform), count=16)
         if size is None:
-            _check_readable(found)
+            _check_readable(target)
     elif ":" in subject or subject.endswith(".py"):
-        found = find_object(subject)
+        target = find_object(subject)
     else:
         raise DatasetError(f"there is no file or folder {subject}{_near(subject)}; of a script give MODULE:NAME")
-    explanation = fastpipe.explain(found, shape=size)
+    explanation = fastpipe.explain(target, shape=size)
     if is_path:  # name the path, not the list made of some of its files
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")
     if write_json_if_asked(json, explanation.to_dict(), quiet):

@@ -66,9 +66,9 @@ def index(
         location: Path | str = "auto" if at is None else at
         with cluster_at(scheduler, ("index", root, image, label), quiet=quiet) as cluster:
             options = BuildOptions(True, refresh, not quiet, cluster)
-            found = named_container(root, image=image, label=label, location=location, options=options)
-            if found is not None:
-                image_index = found.index
+            named = named_container(root, image=image, label=label, location=location, options=options)
+            if named is not None:
+                image_index = named.index
             elif image is not None or label is not None:
                 raise ConfigError(f"--image and --label are for shards and Parquet files, and {root} is neither.")
             else:

@@ -44,8 +44,8 @@ def preview(
     from fastpipe.tools.preview import preview_files
 
     check_picture(out)
-    found = load_transform(transform)
-    sheet = preview_files(path, found, n, views=views, seed=seed, side=side, progress=not quiet)
+    chosen = load_transform(transform)
+    sheet = preview_files(path, chosen, n, views=views, seed=seed, side=side, progress=not quiet)
     root, ending = os.path.splitext(out)
     for number, picture in enumerate(sheet.pages, 1):
         file = out if number == 1 else f"{root}-{number}{ending}"

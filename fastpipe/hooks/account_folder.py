@@ -40,10 +40,10 @@ def remove_folder(folder: str, owner: Owner) -> None:
 def _is_left(entry: os.DirEntry[str]) -> bool:
     """True for a folder of this user's whose owner process has ended."""
     try:
-        found = entry.stat(follow_symlinks=False)
-        if hasattr(os, "getuid") and found.st_uid != os.getuid():
+        status = entry.stat(follow_symlinks=False)
+        if hasattr(os, "getuid") and status.st_uid != os.getuid():
             return False
-        if not entry.is_dir(follow_symlinks=False) or time.time() - found.st_mtime < _STARTING_S:
+        if not entry.is_dir(follow_symlinks=False) or time.time() - status.st_mtime < _STARTING_S:
             return False
         return not any(is_alive(entry.path, name) for name in os.listdir(entry.path) if not name.endswith(".json"))
     except OSError:  # another process is removing it

@@ -122,10 +122,10 @@ def _warn_if_unplanned(converted: object) -> None:
     pipeline = compile_pipeline(converted)
     first = pipeline.unplanned[0] if pipeline.unplanned else None
     if first is not None and not drawn_by_library(first):
-        found = diagnose(first)
+        broken = diagnose(first)
         warnings.warn(
-            f"fastpipe.convert: nothing of this transform is planned, as {found.transform} comes first, and "
-            f"{found.reason}.",
+            f"fastpipe.convert: nothing of this transform is planned, as {broken.transform} comes first, and "
+            f"{broken.reason}.",
             FastpipeWarning,
             stacklevel=3,
         )

@@ -57,9 +57,9 @@ def _found_by_others(
 ) -> ModuleSpec | None:
     for finder in sys.meta_path:
         find = None if finder is own else getattr(finder, "find_spec", None)
-        found: ModuleSpec | None = None if find is None else find(name, path, target)
-        if found is not None:
-            return found
+        spec: ModuleSpec | None = None if find is None else find(name, path, target)
+        if spec is not None:
+            return spec
     return None
 
 

@@ -75,10 +75,10 @@ class KnownBatches:
         outer, _ = unwrap_subsets(self.dataset, through=is_transparent)
         try:
             outer, places = unwrap_subsets(self.dataset, indices, through=is_transparent)
-            found = self._source(outer, places)
-            if found is None:
+            place = self._source(outer, places)
+            if place is None:
                 return None
-            source, numbers = found
+            source, numbers = place
             site = self._site(outer)
             if site.is_off:
                 return None

@@ -304,8 +304,8 @@ def _exif_of_png(data: bytes) -> bytes | None:
 
 def _palette(data: bytes) -> bytes:
     """The content of a PNG's PLTE chunk; empty if it has none or several."""
-    found = [data[start:end] for name, start, end in _chunks_of_png(data) if name == b"PLTE"]
-    return found[0] if len(found) == 1 else b""
+    palettes = [data[start:end] for name, start, end in _chunks_of_png(data) if name == b"PLTE"]
+    return palettes[0] if len(palettes) == 1 else b""
 
 
 def _chunks_of_png(data: bytes) -> Iterator[tuple[bytes, int, int]]:

@@ -122,14 +122,14 @@ class Patches:
         """Original functions that other modules have imported by name and so still call: ``"train.imread"``."""
         plain = {id(before): name for owner, name, before, _, _ in self._replaced if isinstance(owner, ModuleType)}
         homes = {owner.__name__.partition(".")[0] for owner, *_ in self._replaced if isinstance(owner, ModuleType)}
-        found = []
+        names_there = []
         for module in [*sys.modules.values()]:
             name = getattr(module, "__name__", "")
             if not isinstance(module, ModuleType) or name.partition(".")[0] in homes:
                 continue
             if not plain.keys().isdisjoint(map(id, [*vars(module).values()])):
-                found += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
-        return sorted(found)
+                names_there += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
+        return sorted(names_there)
 
     def once(self, change: Callable[[Patches], object]) -> None:
         """Calls a function with these patches, unless it has been called with them."""

@@ -61,7 +61,7 @@ def _record_functions(patches: Patches) -> None:
                 is_new = True
     if is_new:
         patches.wrap(tv_tensors, "wrap", _wrapping)
-        for module in (v2._geometry, v2._auto_augment):
+        for module in filter(lambda one: hasattr(one, "_get_fill"), (v2._geometry, v2._auto_augment)):
             patches.wrap(module, "_get_fill", _fill_by_class)
         patches.wrap(v2.ToDtype, "transform" if hasattr(v2.ToDtype, "transform") else "_transform", _dtype_by_class)
 

@@ -72,8 +72,8 @@ def _image_of(inputs: tuple[object, ...]) -> Image.Image | None:
         parts = first.values()
     elif type(first) is list or type(first) is tuple:
         parts = first
-    found = [part for part in parts if is_pillow_image(part)]
-    return found[0] if len(found) == 1 else None
+    images = [part for part in parts if is_pillow_image(part)]
+    return images[0] if len(images) == 1 else None
 
 
 def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[object, ...], plain: Function) -> object:

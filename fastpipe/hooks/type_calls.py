@@ -124,13 +124,13 @@ def _named(
 ) -> Iterator[tuple[object, type | None]]:
     """Objects that a function's code refers to by name, or its closure holds; methods come with their class."""
     names = {name for code in codes for name in code.co_names}
-    found = [function.__globals__[name] for name in names if name in function.__globals__]
+    things = [function.__globals__[name] for name in names if name in function.__globals__]
     for cell in function.__closure__ or ():
         try:
-            found.append(cell.cell_contents)
+            things.append(cell.cell_contents)
         except ValueError:  # not assigned yet
             continue
-    for thing in found:
+    for thing in things:
         if isinstance(thing, ModuleType):
             if thing.__name__.partition(".")[0] not in _NOT_LOOKED_INTO:
                 yield from ((vars(thing)[name], None) for name in names if name in vars(thing))

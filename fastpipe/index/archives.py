@@ -231,10 +231,10 @@ def _zip_time(member: zipfile.ZipInfo) -> int | None:
 def _tar_time(member: tarfile.TarInfo) -> int | None:
     """The time in ns: from a pax header, else in whole seconds; None for 0, which means no time."""
     try:
-        found = int(decimal.Decimal(member.pax_headers["mtime"]) * 10**9)
+        nanoseconds = int(decimal.Decimal(member.pax_headers["mtime"]) * 10**9)
     except (KeyError, ArithmeticError, ValueError, OverflowError):
-        found = int(member.mtime) * 10**9 if abs(member.mtime) < 1 << 33 else 0
-    return found if 0 < abs(found) < 1 << 63 else None
+        nanoseconds = int(member.mtime) * 10**9 if abs(member.mtime) < 1 << 33 else 0
+    return nanoseconds if 0 < abs(nanoseconds) < 1 << 63 else None
 
 
 def _plain(name: str) -> str:
@@ -259,7 +259,7 @@ class ArchiveSource(ContainerSource):
         """Lists the archive as torchvision lists the folder that it is unpacked to."""
         inside = self.root[len(path) :].strip("/" + os.sep).replace(os.sep, "/")
         start = inside + "/" if inside else ""
-        found: dict[str, Member] = {}
+        members: dict[str, Member] = {}
         folders: set[str] = set()
         for member in list_members(path):
             if not member.name.startswith(start) or member.name.startswith("__MACOSX/"):
@@ -270,8 +270,8 @@ class ArchiveSource(ContainerSource):
                 folders.add(above)
                 above = posixpath.dirname(above)
             if member.start >= 0:
-                found[name] = member
-        images = [name for name in found if name.lower().endswith(self.extensions)]
+                members[name] = member
+        images = [name for name in members if name.lower().endswith(self.extensions)]
         skipped = "" if inside else _only_folder(images, folders)
         depth = skipped.count("/")
         classes = sorted(
@@ -282,12 +282,12 @@ class ArchiveSource(ContainerSource):
         names = [name for name in images if name.count("/") > depth and name.startswith(skipped)]
         names.sort(key=lambda name: _order(name, skipped))
         for name in names:
-            check_member(path, found[name])
+            check_member(path, members[name])
         return ContainerListing(
             names,
             [name[len(skipped) :].partition("/")[0] for name in names],
-            [found[name].start for name in names],
-            [found[name].size for name in names],
+            [members[name].start for name in names],
+            [members[name].size for name in names],
             tuple(classes),
         )
 

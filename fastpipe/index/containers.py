@@ -104,8 +104,8 @@ class ContainerSource(IndexSource):
         return known, f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
 
     def list_files(self, known: Parts) -> Listing:
-        found = known | self._listed([path for path in self.paths if self._relative(path) not in known])
-        parts = [found[self._relative(path)] for path in self.paths]
+        parts_by_name = known | self._listed([path for path in self.paths if self._relative(path) not in known])
+        parts = [parts_by_name[self._relative(path)] for path in self.paths]
         texts = [label for part in parts for label in part.labels]
         labels, classes, values = number_labels(texts, self.integers, (name for part in parts for name in part.classes))
         if self.class_names is not None:  # a label without a name is named by its number
@@ -122,14 +122,14 @@ class ContainerSource(IndexSource):
         # Keep each task small: only its own path, not all paths.
         asked = ((replace(self, paths=(path,), options=DEFAULT_OPTIONS), path) for path in paths)
         options = self.options if len(paths) > 1 else DEFAULT_OPTIONS
-        found: Parts = {}
+        new_parts: Parts = {}
         with SlowBar("listing containers", self.options.progress) as bar:
             bar.expect(len(paths))
             for number, listing in options.map(_listing_of, asked, 0 if self.bytes_from is None else _AT_ONCE):
                 path = paths[number]
-                found[self._relative(path)] = self._part(path, states[path], ContainerListing(*listing))
+                new_parts[self._relative(path)] = self._part(path, states[path], ContainerListing(*listing))
                 bar.advance()
-        return found
+        return new_parts
 
     def _part(self, path: str, state: State, listing: ContainerListing) -> Part:
         start = self.name_of(path)

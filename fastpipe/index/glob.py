@@ -32,12 +32,12 @@ def expand_paths(given: Paths, what: str, endings: tuple[str, ...] = (), cache: 
     if isinstance(given, ByteSource):
         source = source_of(given, cache)
         assert source is not None
-        found = sorted(entry for entry in source.list() if entry.key.lower().endswith(endings))
-        if not found:
+        entries = sorted(entry for entry in source.list() if entry.key.lower().endswith(endings))
+        if not entries:
             raise DatasetError(
                 f"there are no {what} in {source.name}: none of its files ends in {' or '.join(endings)}."
             )
-        return tuple(source.file(entry) for entry in found)
+        return tuple(source.file(entry) for entry in entries)
     patterns = [pattern for one in path_list(given) for pattern in _spelled_out(one)]
     if not patterns:
         raise DatasetError(f"no {what} are given.")
@@ -77,19 +77,19 @@ def _remote(patterns: list[str], what: str, cache: Cache | None) -> tuple[str, .
         raise DatasetError(f"{what} of several stores can't be read as one dataset: {patterns[0]}, {patterns[-1]}.")
     source = source_of(RemoteSource(base), cache)
     assert source is not None
-    found: list[RemoteFile] = []
+    files: list[RemoteFile] = []
     entries = None
     for pattern in patterns:
         key = pattern[len(base) + 1 :]
         if not _WILD.search(key):
-            found.append(source.file(source.entry(key)))
+            files.append(source.file(source.entry(key)))
             continue
         entries = sorted(source.list()) if entries is None else entries
         some = [source.file(entry) for entry in entries if _matches(entry.key, key)]
         if not some:
             raise DatasetError(f"there is no {pattern}: give the URLs of {what}, or a pattern that finds some.")
-        found += some
-    return tuple(dict.fromkeys(found))
+        files += some
+    return tuple(dict.fromkeys(files))
 
 
 def _matches(key: str, pattern: str) -> bool:

@@ -202,8 +202,8 @@ class ImageIndex:
         if self.table.folders is not None:  # files are grouped by class, so few labels need be read
             return np.diff(np.searchsorted(self.labels, np.arange(len(self.classes) + 1, dtype=np.int32)))
         values, counts = np.unique(self.labels, return_counts=True)
-        found = dict(zip(values.tolist(), counts.tolist(), strict=True))
-        return np.array([found.get(value, 0) for value in self.class_values], np.int64)
+        by_value = dict(zip(values.tolist(), counts.tolist(), strict=True))
+        return np.array([by_value.get(value, 0) for value in self.class_values], np.int64)
 
     def read_through(self, source: ByteSource) -> ImageIndex:
         """Returns the index with another source of the same name, such as one with a cache."""

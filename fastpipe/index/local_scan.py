@@ -163,9 +163,9 @@ class LocalFolderSource(FolderSource):
         asked = ([start + path for path in unpack_paths(table.packed(picks))] for picks in chunks)
         with SlowBar("asking for sizes", self.options.progress) as bar:
             bar.expect(len(rows))
-            for number, found in self.options.map(_sizes_of, asked, threads_for_files()):
-                sizes[chunks[number]] = found
-                bar.advance(len(found))
+            for number, of_chunk in self.options.map(_sizes_of, asked, threads_for_files()):
+                sizes[chunks[number]] = of_chunk
+                bar.advance(len(of_chunk))
 
 
 def _part(path: str, state: State, names: str, subfolders: Sequence[str], readable: bool) -> Part:
@@ -229,19 +229,19 @@ def _list(full: str, path: str, state: State, before: int, extensions: tuple[str
 def _entries(full: str, extensions: tuple[str, ...]) -> tuple[list[str], list[str], bool]:
     """Names of the files with one of the extensions, names of the folders, and whether a link is dangling."""
     with os.scandir(full) as entries:
-        found = list(entries)
+        all_entries = list(entries)
     # Whole-list operations, no Python call for each file: this loop dominates the listing of millions of files.
     try:
-        subfolders = [entry.name for entry in found if entry.is_dir()]
+        subfolders = [entry.name for entry in all_entries if entry.is_dir()]
     except OSError:
-        subfolders = [entry.name for entry in found if is_folder(entry)]
-    names = [entry.name for entry in found]
+        subfolders = [entry.name for entry in all_entries if is_folder(entry)]
+    names = [entry.name for entry in all_entries]
     if subfolders:
         folders = set(subfolders)
         names = [name for name in names if name not in folders]
     if names and not _all_end_as_the_first(names, extensions):
         names = [name for name in names if name.lower().endswith(extensions)]
-    links = [entry for entry in found if entry.is_symlink()]
+    links = [entry for entry in all_entries if entry.is_symlink()]
     return names, subfolders, any(not os.path.exists(link.path) for link in links)
 
 

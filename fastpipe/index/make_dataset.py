@@ -64,8 +64,8 @@ def make_dataset(
         before, start = len(samples), os.path.join(index.prefix + name, "")
         top = name.replace(os.sep, "/").partition("/")[0]
         label = index.classes.index(top) if top in index.classes else -1
-        found = index.paths(np.flatnonzero(index.labels == label))
-        samples.extend((path, class_to_idx[name]) for path in found if path.startswith(start) and counts(path))
+        paths = index.paths(np.flatnonzero(index.labels == label))
+        samples.extend((path, class_to_idx[name]) for path in paths if path.startswith(start) and counts(path))
         if len(samples) == before:
             empty.append(name)
     check_no_class_is_empty(empty, extensions, allow_empty)

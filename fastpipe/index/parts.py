@@ -86,13 +86,13 @@ def parts_of(table: Table, columns: Sequence[str], chosen: Iterable[int]) -> Par
         above, _, name = path.rpartition("/")
         subfolders[above].append(name)
     arrays = {name: array for name, array in table.arrays() if name in columns}
-    found: Parts = {}
+    parts: Parts = {}
     for number in chosen:
         (first, second, third), rows, path = states[number].tolist(), slice(*starts[number : number + 2]), paths[number]
         packed = table.paths[table.offsets[rows.start] : table.offsets[rows.stop]].tobytes()
         of_files = {name: array[rows] for name, array in arrays.items()}
-        found[path] = Part(path, (first, second, third), packed, of_files, subfolders.get(path, ()))
-    return found
+        parts[path] = Part(path, (first, second, third), packed, of_files, subfolders.get(path, ()))
+    return parts
 
 
 def merge(parts: Sequence[Part], labels: Array) -> Table:

@@ -172,13 +172,13 @@ def _from_csv(path: str, delimiter: str, columns: tuple[Column, Column]) -> Iter
 def _position(column: Column, names: list[str] | None, path: str) -> int:
     if isinstance(column, int):
         return column
-    found = [name.strip() for name in names or ()]
-    if column not in found:
+    columns = [name.strip() for name in names or ()]
+    if column not in columns:
         raise DatasetError(
-            f"{path}, line 1: there is no column {column!r} among {', '.join(map(repr, found))}. Name the two with "
+            f"{path}, line 1: there is no column {column!r} among {', '.join(map(repr, columns))}. Name the two with "
             "columns=(path, label); in a file without a line of names give positions, as columns=(0, 1)."
         )
-    return found.index(column)
+    return columns.index(column)
 
 
 def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Block]:

@@ -65,14 +65,15 @@ class ShardSource(ContainerSource):
         return listing
 
     def _image(self, path: str, key: str, members: dict[str, Member]) -> Member | None:
-        found = [ending for ending in members if "." + ending in self.extensions]
-        if len(found) > 1:
+        endings = [ending for ending in members if "." + ending in self.extensions]
+        if len(endings) > 1:
             raise DatasetError(
-                f"{path}: the sample {key} has several images ({', '.join(found)}): say which with image={found[0]!r}."
+                f"{path}: the sample {key} has several images ({', '.join(endings)}): say which with "
+                f"image={endings[0]!r}."
             )
-        for ending in found:
+        for ending in endings:
             check_member(path, members[ending])
-        return members[found[0]] if found else None
+        return members[endings[0]] if endings else None
 
     def _label(self, path: str, file: IO[bytes], key: str, members: dict[str, Member]) -> str:
         if self.label is None:

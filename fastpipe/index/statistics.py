@@ -26,7 +26,7 @@ def index_statistics(index: ImageIndex) -> dict[str, object]:
             files).
     """
     table = index.table
-    found: dict[str, object] = {
+    statistics: dict[str, object] = {
         "root": index.root,
         "files": len(index),
         "classes": dict(zip(index.classes, index.counts().tolist(), strict=True)),
@@ -34,22 +34,22 @@ def index_statistics(index: ImageIndex) -> dict[str, object]:
     }
     if table.sizes is not None:
         sizes = table.sizes[table.sizes >= 0]
-        found["bytes"] = {"total": int(sizes.sum()), **_spread(sizes)}
-        found["empty"] = int((sizes == 0).sum())
-        found["unreachable"] = len(index) - len(sizes)
-    return found
+        statistics["bytes"] = {"total": int(sizes.sum()), **_spread(sizes)}
+        statistics["empty"] = int((sizes == 0).sum())
+        statistics["unreachable"] = len(index) - len(sizes)
+    return statistics
 
 
 def files_left_out(index: ImageIndex) -> dict[str, int]:
     """For each ending, the number of files in a local index's folders or archive that aren't in the index."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for path in index.containers:
-        found.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
+        counts.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
     for folder in index.table.folders or ():
         with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
-            found.update(_ending(entry.name) for entry in entries if not entry.is_dir())
-    found.subtract(_endings(index.table) if found else ())
-    return {ending: count for ending, count in found.most_common() if count > 0}
+            counts.update(_ending(entry.name) for entry in entries if not entry.is_dir())
+    counts.subtract(_endings(index.table) if counts else ())
+    return {ending: count for ending, count in counts.most_common() if count > 0}
 
 
 def _endings(table: Table) -> Counter[str]:

@@ -76,13 +76,13 @@ def _adds_in_order(channels: int, columns: int, rows: int, *settings: object) ->
         image = rng.integers(0, 256, (channels, height + rows - 1, width + columns - 1)).astype(np.float32)
         weights = torch.from_numpy(kernel).expand(channels, 1, rows, columns)
         with torch.no_grad():
-            found = conv2d(torch.from_numpy(image)[None], weights, groups=channels)[0, :, ::step, ::step].numpy()
-        sums = np.zeros(found.shape, np.float32)
+            result = conv2d(torch.from_numpy(image)[None], weights, groups=channels)[0, :, ::step, ::step].numpy()
+        sums = np.zeros(result.shape, np.float32)
         wide = image.astype(np.float64)  # float64 holds the products and their sums without rounding
         for y in range(rows):
             for x in range(columns):
                 part = wide[:, y : y + height : step, x : x + width : step]
                 sums = (part * float(kernel[y, x]) + sums).astype(np.float32)
-        if not np.array_equal(sums, found):
+        if not np.array_equal(sums, result):
             return False
     return True

@@ -50,17 +50,17 @@ def in_a_folder(names: Sequence[str], ending: Ending) -> list[str]:
     def begins(at: int, start: str) -> bool:
         return at < len(ordered) and ordered[at].startswith(start)
 
-    found = []
+    endings = []
     for name in names:
         start, short = posixpath.splitext(name)[0] + ".", ending.short(name)
         shared = begins(bisect_left(ordered, start) + 1, start)
         if begins(bisect_right(ordered, name), name):
-            found.append("")
+            endings.append("")
         elif shared or (short in taken and short != name):  # cat.jpg.fpj beside cat.jpg
-            found.append(ending.long(name))
+            endings.append(ending.long(name))
         else:
-            found.append(short)
-    return found
+            endings.append(short)
+    return endings
 
 
 def in_a_sample(name: str, others: Iterable[str], ending: Ending) -> str:

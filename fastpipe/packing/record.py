@@ -168,9 +168,9 @@ class Record:
         stream.truncate(end)
         if not end:
             self._write([json.dumps(about, sort_keys=True)])
-        found: Array = np.frombuffer(digests, "S16")
-        order = np.argsort(found, kind="stable")
-        self._digests = found[order]
+        as_array: Array = np.frombuffer(digests, "S16")
+        order = np.argsort(as_array, kind="stable")
+        self._digests = as_array[order]
         self._known: Array = np.array(known, np.int64).reshape(-1, 3)[order]
 
     @property

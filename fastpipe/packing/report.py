@@ -96,6 +96,6 @@ class PackResult:
             digits = max(len(f"{count:,}") for count in self.kept.values())
             lines += [f"  {count:>{digits},}  {reason}" for reason, count in self.kept.items()]
         if self.left_out:
-            found = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
-            lines.append(f"not copied, as no dataset reads them: files with the endings {found}")
+            endings = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
+            lines.append(f"not copied, as no dataset reads them: files with the endings {endings}")
         return "\n".join(wrap_text(line, width=line_width()) for line in lines)

@@ -67,8 +67,9 @@ def blend(im1: object, im2: object, alpha: object) -> LazyImage | None:
         # The degenerate of a gray image is the image itself.
         return record_operations(other, plain=plain, info=copied_info(one))
     if last_steps[:-1] == steps:
-        found = next((make for operation, make in _ENHANCEMENTS if operation is last_steps[-1]), None)
-        return None if found is None else record_operations(other, found(alpha), plain=plain, info=copied_info(one))
+        enhancement = next((make for operation, make in _ENHANCEMENTS if operation is last_steps[-1]), None)
+        if enhancement is not None:
+            return record_operations(other, enhancement(alpha), plain=plain, info=copied_info(one))
     return None
 
 

@@ -96,8 +96,8 @@ def resize_operations(
         return None
     if edges == whole:
         return () if target == image_size else (resize_to([*target], int(number)),)
-    found = BoxResize.of(image_size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
-    return None if found is None else (found,)
+    operation = BoxResize.of(image_size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+    return None if operation is None else (operation,)
 
 
 def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: object) -> bool:

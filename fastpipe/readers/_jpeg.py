@@ -96,10 +96,10 @@ def _is_endless(data: bytes, header: Header) -> bool:
         return False
     position, scans = 2, 0
     while position >= 0 and scans <= MAX_SCANS:
-        found = _MARKER.search(data, position)
-        if found is None or found.start() + 4 > len(data) or data[found.start() + 1] == EOI:
+        marked = _MARKER.search(data, position)
+        if marked is None or marked.start() + 4 > len(data) or data[marked.start() + 1] == EOI:
             return False
-        marker, position = data[found.start() + 1], found.start() + 2
+        marker, position = data[marked.start() + 1], marked.start() + 2
         if marker >= 0xC0 and not 0xD0 <= marker <= EOI:
             position += int.from_bytes(data[position : position + 2], "big")
         scans += marker == SOS

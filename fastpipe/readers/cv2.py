@@ -33,13 +33,13 @@ class OpenCvReader(Reader):
         return cv2.__version__
 
     def libraries(self) -> Mapping[str, str]:
-        found = {"opencv": self.version}
+        versions = {"opencv": self.version}
         for line in cv2.getBuildInformation().splitlines():
             name, _, text = line.strip().partition(":")
             version = re.search(r"ver (?:\d+ - )?(\d+(?:\.\d+)+)", text)
             if version and name == "JPEG":
-                found["libjpeg-turbo" if "turbo" in text else "libjpeg"] = version[1]
-        return found
+                versions["libjpeg-turbo" if "turbo" in text else "libjpeg"] = version[1]
+        return versions
 
     def decode(self, data: bytes) -> Pixels:
         pixels = cv2.imdecode(np.frombuffer(data, np.uint8), _FLAGS)

@@ -127,12 +127,12 @@ def _parse(data: bytes, source: str) -> tuple[Header | None, bool]:
     if format not in ("JPEG", "PNG", PACKED_FORMAT):
         return None, False
     if core.available():
-        found = core.read_header(data)
-        if isinstance(found, Header):
-            return found, False
-        if format == PACKED_FORMAT and found != core.Status.TRUNCATED:
-            raise DecodeError(source, format, "core", f"its head can't be read: {core.status_text(found)}")
-        if found == core.Status.TRUNCATED and format != "JPEG":
+        parsed = core.read_header(data)
+        if isinstance(parsed, Header):
+            return parsed, False
+        if format == PACKED_FORMAT and parsed != core.Status.TRUNCATED:
+            raise DecodeError(source, format, "core", f"its head can't be read: {core.status_text(parsed)}")
+        if parsed == core.Status.TRUNCATED and format != "JPEG":
             return None, True
     elif format == PACKED_FORMAT:
         raise ReaderUnavailableError(

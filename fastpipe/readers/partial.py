@@ -82,10 +82,10 @@ def fetch_images(
     for position, file in large.items():
         asked[position] = file.part(0, LONGEST_HEAD)
     local, errors = fetch_files(asked)
-    found, left, partial = list(local), dict(errors), {}
+    contents, left, partial = list(local), dict(errors), {}
     whole = []
     for position, file in large.items():
-        start = found[position]
+        start = contents[position]
         if position not in errors and isinstance(start, bytes) and is_packed(start):
             try:
                 partial[position] = PartialFile(file, start)
@@ -96,10 +96,10 @@ def fetch_images(
     again, errors_again = fetch_files([files[position] for position in whole])
     for number, position in enumerate(whole):
         left.pop(position, None)
-        found[position] = again[number]
+        contents[position] = again[number]
         if number in errors_again:
             left[position] = errors_again[number]
-    return found, left, partial
+    return contents, left, partial
 
 
 def fetch_rows(wanted: Iterable[tuple[PartialFile, Box]]) -> None:

@@ -81,12 +81,12 @@ class PillowReader(Reader):
         return PIL.__version__
 
     def libraries(self) -> Mapping[str, str]:
-        found = {"pillow": self.version, "libjpeg-turbo": features.version("libjpeg_turbo") or ""}
-        if not found["libjpeg-turbo"]:
-            found["libjpeg"] = features.version("jpg") or ""
+        versions = {"pillow": self.version, "libjpeg-turbo": features.version("libjpeg_turbo") or ""}
+        if not versions["libjpeg-turbo"]:
+            versions["libjpeg"] = features.version("jpg") or ""
         for name, library in (("webp", "libwebp"), ("libtiff", "libtiff"), ("jpg_2000", "openjpeg"), ("zlib", "zlib")):
-            found[library] = features.version(name) or ""
-        return {library: version for library, version in found.items() if version}
+            versions[library] = features.version(name) or ""
+        return {library: version for library, version in versions.items() if version}
 
     def accepts(self, header: Header) -> bool:
         return True

@@ -89,13 +89,13 @@ def available_readers() -> list[str]:
 
 def reader_status() -> dict[str, ReaderStatus]:
     """The status of every known reader, by name."""
-    found = {}
+    statuses = {}
     for name in known_readers():
         try:
-            found[name] = ReaderStatus(name, True, version=get_reader(name).version)
+            statuses[name] = ReaderStatus(name, True, version=get_reader(name).version)
         except ReaderUnavailableError as error:
-            found[name] = ReaderStatus(name, False, reason=str(error))
-    return found
+            statuses[name] = ReaderStatus(name, False, reason=str(error))
+    return statuses
 
 
 def get_reader(name: str) -> Reader:
@@ -169,11 +169,11 @@ def _load(name: str) -> Reader:
 @functools.cache
 def _plugins() -> dict[str, str]:
     """The "module:class" of each reader that an installed package has as an entry point; imports none."""
-    found: dict[str, str] = {}
+    plugins: dict[str, str] = {}
     for point in metadata.entry_points(group=ENTRY_POINTS):
         if point.name in _BUILT_IN:
             message = f"the entry point {point.value!r} can't take the name of the built-in reader {point.name!r}"
             warnings.warn(message, FastpipeWarning, stacklevel=2)
         else:
-            found.setdefault(point.name, point.value)
-    return found
+            plugins.setdefault(point.name, point.value)
+    return plugins

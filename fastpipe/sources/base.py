@@ -175,8 +175,8 @@ def fetch_files(files: Sequence[str | bytes]) -> tuple[Sequence[str | bytes], di
 
 def by_source(files: Sequence[str | bytes]) -> Iterator[tuple[Source, dict[int, RemoteFile]]]:
     """Groups files by source: yields each source and its files, by position; skips local files."""
-    found: dict[int, tuple[Source, dict[int, RemoteFile]]] = {}
+    groups: dict[int, tuple[Source, dict[int, RemoteFile]]] = {}
     for position, file in enumerate(files):
         if isinstance(file, RemoteFile):
-            found.setdefault(id(file.source), (file.source, {}))[1][position] = file
-    yield from found.values()
+            groups.setdefault(id(file.source), (file.source, {}))[1][position] = file
+    yield from groups.values()

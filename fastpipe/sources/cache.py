@@ -143,15 +143,15 @@ class Cache:
             For each file, the `fastpipe.types.ArchiveMember` of its copy in the cache, its bytes if there is no room to
             keep it, or the error that reading it raised.
         """
-        found: list[Fetched] = []
+        fetched: list[Fetched] = []
         for start in range(0, len(files), _AT_ONCE):
             some = files[start : start + _AT_ONCE]
             kept = [self.find(file) for file in some]
             missing = [file for file, one in zip(some, kept, strict=True) if one is None]
             self._opened().count(hits=len(some) - len(missing), misses=len(missing))
             came = iter(self.fetch_missing(missing))
-            found += [next(came) if one is None else one for one in kept]
-        return found
+            fetched += [next(came) if one is None else one for one in kept]
+        return fetched
 
     def get(self, file: RemoteFile) -> bytes:
         """Reads a file from the cache, or from its source and keeps it.
@@ -159,26 +159,26 @@ class Cache:
         Raises:
             OSError: it can't be read from its source.
         """
-        found = self.fetch([file])[0]
-        if isinstance(found, Exception):
-            raise found
-        if isinstance(found, bytes):
-            return found
+        fetched = self.fetch([file])[0]
+        if isinstance(fetched, Exception):
+            raise fetched
+        if isinstance(fetched, bytes):
+            return fetched
         with contextlib.suppress(OSError):  # it was evicted in between
-            data = Path(found.container if isinstance(found, ArchiveMember) else found).read_bytes()
+            data = Path(fetched.container if isinstance(fetched, ArchiveMember) else fetched).read_bytes()
             if file.length < 0 or len(data) == file.length:
                 return data
         return without_cache(file.source).read_file(file)
 
     def fetch_missing(self, files: Sequence[RemoteFile]) -> list[Fetched]:
         """Reads files from their sources, even if they are in the cache, and keeps them; returns what `fetch` does."""
-        found: dict[int, Fetched] = {}
+        fetched: dict[int, Fetched] = {}
         for source, some in by_source(files):
-            found |= zip(some, without_cache(source).fetch([*some.values()]), strict=True)
-        came = {place: data for place, data in found.items() if isinstance(data, bytes)}
+            fetched |= zip(some, without_cache(source).fetch([*some.values()]), strict=True)
+        came = {place: data for place, data in fetched.items() if isinstance(data, bytes)}
         kept = zip(came, self.put([(files[place], data) for place, data in came.items()]), strict=True)
-        found |= {place: where for place, where in kept if where is not None}
-        return [found[place] for place in range(len(files))]
+        fetched |= {place: where for place, where in kept if where is not None}
+        return [fetched[place] for place in range(len(files))]
 
     def put(self, files: Sequence[tuple[RemoteFile, bytes]]) -> list[ArchiveMember | None]:
         """Keeps files whose bytes are given.

@@ -172,8 +172,8 @@ class RemoteSource(ByteSource):
         if self._is_http and not path.endswith("/"):
             path += "/"
         system.invalidate_cache(path)
-        found: Iterable[FileInfo] = self._call("ls", path, detail=True)
-        return found
+        infos: Iterable[FileInfo] = self._call("ls", path, detail=True)
+        return infos
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
         """Calls a method of the file system, with a timeout if it supports one."""

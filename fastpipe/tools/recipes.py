@@ -64,14 +64,14 @@ def unseeded(dataset: DatasetT) -> DatasetT:
 
 def normalizations(steps: Iterable[Step], rest: Iterable[Any] = ()) -> Normalizations:
     """The mean and std of every normalisation among drawn steps and the transforms after them."""
-    found: list[tuple[Any, Any]] = []
+    pairs: list[tuple[Any, Any]] = []
     for step in steps:
         if isinstance(step, Views):
-            found += normalizations(step.views[0])
+            pairs += normalizations(step.views[0])
         elif isinstance(step, Operation) and step.op == "normalize":
-            found.append((step["mean"], step["std"]))
-    found += [(one.mean, one.std) for one in rest if type(one).__name__ == "Normalize" and hasattr(one, "std")]
-    return tuple(found)
+            pairs.append((step["mean"], step["std"]))
+    pairs += [(one.mean, one.std) for one in rest if type(one).__name__ == "Normalize" and hasattr(one, "std")]
+    return tuple(pairs)
 
 
 def decoded_region(recipe: Recipe | None) -> Box | None:

@@ -263,12 +263,12 @@ def differences(actual: object, expected: object) -> list[str]:
 def digest(sample: object) -> bytes:
     """The hash of a whole sample: its structure, types, metadata of boxes and masks, and every byte."""
     leaves, structure = tree_flatten(sample)
-    found = hashlib.sha256(str(structure).encode())
+    hashed = hashlib.sha256(str(structure).encode())
     for leaf in leaves:
         form, content = _parts(leaf)
-        found.update(form.encode())
-        found.update(content)
-    return found.digest()
+        hashed.update(form.encode())
+        hashed.update(content)
+    return hashed.digest()
 
 
 def _parts(leaf: object) -> tuple[str, bytes]:

@@ -21,10 +21,10 @@ def fingerprint(objects: Iterable[Foreign]) -> str:
     Raises:
         OSError, TypeError: there is no source code.
     """
-    found = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(digest_size=8)
     for one in objects:
-        found.update(_canonical(ast.parse(textwrap.dedent(inspect.getsource(one)))).encode())
-    return found.hexdigest()
+        digest.update(_canonical(ast.parse(textwrap.dedent(inspect.getsource(one)))).encode())
+    return digest.hexdigest()
 
 
 def has_code(objects: Iterable[Foreign], known: str) -> bool:

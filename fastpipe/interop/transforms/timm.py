@@ -154,8 +154,8 @@ def _arguments(level_fn: Foreign, level: float, hparams: Foreign, python: Python
     if level_fn is theirs._enhance_increasing_level_to_arg:
         value = (level / theirs._LEVEL_DENOM) * 0.9
         return (max(0.1, 1.0 + (-value if python.random() > 0.5 else value)),)
-    found: tuple[Foreign, ...] = level_fn(level, hparams)
-    return found
+    arguments: tuple[Foreign, ...] = level_fn(level, hparams)
+    return arguments
 
 
 class AugmentOp(Drawing):

@@ -48,16 +48,16 @@ def _adapter_class(ours: type, **body: object) -> type:
 
 
 def _classes() -> dict[type, type]:
-    found = {}
+    adapters = {}
     for name in transforms.__all__:
         ours, kind = getattr(transforms, name), getattr(torchvision.transforms, name, None)
         if kind is not None and hasattr(ours, "draw"):
-            found[kind] = _adapter_class(ours)
+            adapters[kind] = _adapter_class(ours)
     for name in ("ElasticTransform", "RandomPosterize"):
-        found[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
+        adapters[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
-        del found[theirs.ElasticTransform]  # torchvision's draws other numbers than ours
-    return {**found, **torchvision_presets.TABLE}
+        del adapters[theirs.ElasticTransform]  # torchvision's draws other numbers than ours
+    return {**adapters, **torchvision_presets.TABLE}
 
 
 TABLE = _classes()

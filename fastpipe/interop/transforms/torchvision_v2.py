@@ -30,14 +30,14 @@ def _classes() -> dict[type, type]:
         members = {"transforms": _Members()} if base.__name__ in _CONTAINERS else {}
         return planned_class(base, __name__, __slots__=("original",), **members)
 
-    found = {}
+    adapters = {}
     for name in theirs.__dict__:
         base, ours = getattr(theirs, name), getattr(v2, name, None)
         if isinstance(ours, type) and issubclass(ours, theirs.Transform) and ours is not base:
-            found[base] = adapter_class(base)
+            adapters[base] = adapter_class(base)
             if name in _CONTAINERS:  # our containers may hold torchvision's transforms
-                found[ours] = found[base]
-    return found
+                adapters[ours] = adapters[base]
+    return adapters
 
 
 TABLE: dict[type, type] = {}

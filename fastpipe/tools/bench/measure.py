@@ -84,11 +84,11 @@ class Measurement:
 
     def by_reader(self, format: str) -> dict[str, dict[str, ReaderResult]]:
         """The results for one format, by reader and request."""
-        found: dict[str, dict[str, ReaderResult]] = {}
+        results: dict[str, dict[str, ReaderResult]] = {}
         for result in self.results:
             if result.format == format:
-                found.setdefault(result.reader, {})[result.request] = result
-        return found
+                results.setdefault(result.reader, {})[result.request] = result
+        return results
 
 
 def default_workers() -> int:
@@ -121,16 +121,16 @@ def measure(
     by_format = attrgetter("format")
     held = {format: list(some) for format, some in groupby(sorted(samples, key=by_format), by_format)}
     checks = [(format, request, name) for format in held for request in REQUESTS for name in names]
-    found = []
+    results = []
     for done, (format, request, name) in enumerate(checks):
         progress(done, len(checks), f"checking {name} on {format}")
         if (result := check_reader(held[format], request, get_reader(name))) is not None:
-            found.append(result)
-    times = _time(held, [result for result in found if result.exact], workers, rounds, progress)
+            results.append(result)
+    times = _time(held, [result for result in results if result.exact], workers, rounds, progress)
     return Measurement(
         results=tuple(
             replace(result, single=times.get((result, "single")), workers=times.get((result, "workers")))
-            for result in found
+            for result in results
         ),
         images={format: _summary(some) for format, some in held.items()},
         workers=workers,
@@ -154,17 +154,17 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
         if reader.name != "pil" and not (reader.accepts(sample.header) and proved(reader, sample.data, sample.header)):
             continue
         try:
-            found = _fault(
+            fault = _fault(
                 _pixels(reader, sample, box_asked_for(sample, request)), box_asked_for(sample, request), sample
             )
         except refusals as error:
             refused.append(f"{sample.name}: {error}")
             continue
         except Exception as error:  # another package's reader may raise anything; record it, and go on
-            found = f"{type(error).__name__}: {error}"
+            fault = f"{type(error).__name__}: {error}"
         served += 1
-        if found:
-            wrong.append(f"{sample.name}: {found}")
+        if fault:
+            wrong.append(f"{sample.name}: {fault}")
     if not served:
         return None
     note = ""

@@ -219,11 +219,11 @@ def sample_folder(
         if not full and (wanted is None or sample.format in wanted):
             taken.append(sample)
             pixels[sample.format] += sample.header.height * sample.header.width
-    found = [sample for key in sorted(by_format) for sample in by_format[key]]
-    if not found:
+    samples = [sample for key in sorted(by_format) for sample in by_format[key]]
+    if not samples:
         asked = f" of format {', '.join(sorted(wanted))}" if wanted else ""
         raise DatasetError(f"{path} holds no image{asked} that can be read; name a folder that does, or none")
-    return found
+    return samples
 
 
 def read_sample(name: str, data: bytes, key: int) -> Sample:

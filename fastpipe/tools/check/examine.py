@@ -233,7 +233,7 @@ def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str
     elif max(height, width) > _LONG * min(height, width):
         texts.append(f"a strip of {height}×{width} pixels")
     pages = header.format in ("MPO", "TIFF")
-    found = {
+    kinds = {
         "mislabelled": expected is not None
         and _SAME.get(expected, expected) != _SAME.get(header.format, header.format),
         "near-limit": rules.max_pixels is not None and height * width > rules.max_pixels,
@@ -248,7 +248,7 @@ def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str
         "rotated": header.orientation != 1,
         "unusual": bool(texts),
     }
-    return [kind for kind, holds in found.items() if holds], texts
+    return [kind for kind, holds in kinds.items() if holds], texts
 
 
 def main() -> None:

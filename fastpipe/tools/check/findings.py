@@ -170,11 +170,11 @@ class Rows(Sequence[FileRow]):
         return f"<{len(self)} rows of files>"
 
     def _row(self, number: int) -> FileRow:
-        found = self._findings
-        bits, bytes, named, height, width, orientation = found.table[number].item()
-        format = found.names[named]
+        findings = self._findings
+        bits, bytes, named, height, width, orientation = findings.table[number].item()
+        format = findings.names[named]
         path = self._index.path(number).removeprefix(self._index.prefix)
-        parts = [found.texts[number]] if number in found.texts else []
+        parts = [findings.texts[number]] if number in findings.texts else []
         kinds = names_of(bits)
         if "mislabelled" in kinds:
             parts.append(f"the content is {format}, the extension {os.path.splitext(path)[1]}")

@@ -173,8 +173,8 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    found = [one for one in _findings(measured, examined, probe.why_here, tried.bad) if one is not None]
-    return replace(measured, findings=tuple(sorted(found, key=lambda one: _SEVERITIES.index(one.severity))))
+    findings = [one for one in _findings(measured, examined, probe.why_here, tried.bad) if one is not None]
+    return replace(measured, findings=tuple(sorted(findings, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
 def _findings(

@@ -37,18 +37,18 @@ def try_reencoding(
     for index in indices:
         with contextlib.suppress(FastpipeError, OSError):  # the file may have changed since it was tried
             files[index] = readers.read_header(dataset.sample(index)[0])
-    found: list[Reencoding | None] = []
+    reencodings: list[Reencoding | None] = []
     if output is not None:
         large = [i for i, h in files.items() if min(h.size) >= _OVERSIZED * max(output) and resizes(dataset, h)]
         side = 2 * max(output)  # so that crops of a part keep their detail
         smaller = Smaller(short_side=side)
-        found.append(
+        reencodings.append(
             _reencoding(dataset, "oversized", large, files, lambda data: smaller.apply(data)[0], side, seconds)
         )
     if core.available():
         jpegs = [index for index, header in files.items() if header.format == "JPEG"]
-        found.append(_reencoding(dataset, "packed", jpegs, files, pack, None, seconds))
-    return [one for one in found if one is not None]
+        reencodings.append(_reencoding(dataset, "packed", jpegs, files, pack, None, seconds))
+    return [one for one in reencodings if one is not None]
 
 
 def _reencoding(

@@ -19,14 +19,14 @@ def versions() -> dict[str, Any]:
     ``"refused"`` has the images that a reader doesn't decode because of a library's defect; ``"unavailable"``, why a
     reader doesn't load.
     """
-    found: dict[str, Any] = environment.versions(*_PACKAGES)
-    found["python"] = f"{platform.python_implementation()} {found['python']}"
-    found["platform"] = platform.platform()
-    found["readers"] = bundled_libraries()
-    found["refused"] = {"pil": list(PillowReader().defects.values())}
-    found["unavailable"] = {name: one.reason for name, one in reader_status().items() if not one.available}
-    found["other_projects"] = environment.other_projects()
-    return found
+    report: dict[str, Any] = environment.versions(*_PACKAGES)
+    report["python"] = f"{platform.python_implementation()} {report['python']}"
+    report["platform"] = platform.platform()
+    report["readers"] = bundled_libraries()
+    report["refused"] = {"pil": list(PillowReader().defects.values())}
+    report["unavailable"] = {name: one.reason for name, one in reader_status().items() if not one.available}
+    report["other_projects"] = environment.other_projects()
+    return report
 
 
 def versions_text(found: dict[str, Any]) -> str:

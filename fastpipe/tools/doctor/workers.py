@@ -98,9 +98,9 @@ def object_lists(dataset: object) -> list[ObjectList]:
     Access to an object changes its reference count, and so its page of memory: a forked worker gets a copy of every
     page that it accesses, and in the end of all. Arrays, tensors and fastpipe's views have no such objects.
     """
-    found: list[ObjectList] = []
-    _look_into(dataset, "dataset", found, set())
-    return sorted(found, key=lambda one: -one.bytes)
+    lists: list[ObjectList] = []
+    _look_into(dataset, "dataset", lists, set())
+    return sorted(lists, key=lambda one: -one.bytes)
 
 
 def _look_into(dataset: object, name: str, found: list[ObjectList], seen: set[int]) -> None:

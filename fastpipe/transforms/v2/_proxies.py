@@ -200,8 +200,8 @@ def _perspective(
     fill: Fill = None,
     coefficients: Sequence[float] | None = None,
 ) -> PerspectiveBy:
-    found = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
-    return PerspectiveBy(list(found), interpolation_of(interpolation), fill)
+    solved = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
+    return PerspectiveBy(list(solved), interpolation_of(interpolation), fill)
 
 
 OPERATIONS: dict[str, Callable[..., ops.Operation]] = {
