@@ -174,8 +174,6 @@ class Files:
         """Abandons the memory in a forked child if a thread of the parent was reading into it."""
         self._lock = threading.Lock()
         if self._busy:
-            if self._memory is not None:
-                self._memory.leak()
             self._memory, self._busy, self._count = None, False, 0
 
 

@@ -22,7 +22,7 @@ class NativeObject:
 
     Args:
         address: its address; None for none.
-        free: the library's function that frees it.
+        free: the library's function that frees it; in a forked child it leaves what the parent made.
         what: a description for the error.
 
     Raises:
@@ -36,10 +36,6 @@ class NativeObject:
             raise MemoryError(f"no memory for {what}")
         self.address = address
         self._free = partial(free, address)
-
-    def leak(self) -> None:
-        """Leaves it as it is when the Python object goes."""
-        del self._free
 
     __del__ = FREED_BY_C
 

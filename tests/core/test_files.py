@@ -298,6 +298,28 @@ def test_a_child_after_fork(photos: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_leaves_memory_that_it_inherits(photos: list[str]) -> None:
+    """Another thread of the parent may have been reading into it: it isn't freed, and so not twice, either."""
+    code = """if True:
+        import os, sys
+        from fastpipe import core
+        from fastpipe.core.library import native
+        files = core.Files()
+        files.load(sys.argv[1:])
+        first = files.bytes(0)
+        child = os.fork()
+        if not child:
+            for _ in range(2):
+                native().fpc_files_free(files._memory.address)
+            os._exit(files.bytes(0) != first)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code, *photos]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
 def test_descriptors_are_closed(photos: list[str], tmp_path: Path) -> None:
     folder = Path("/proc/self/fd")
     if not folder.exists():

@@ -381,6 +381,7 @@ typedef struct fpc_file {
 typedef struct fpc_files fpc_files;
 
 FPC_API fpc_files *fpc_files_new(void);
+/* Frees the memory; leaves it in a child of fork, where it may be in any state. */
 FPC_API void fpc_files_free(fpc_files *files);
 /* Forgets the files, and frees the memory that exceeds what a batch of photos needs. */
 FPC_API void fpc_files_clear(fpc_files *files);

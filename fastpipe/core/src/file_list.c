@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "files.h"
+#include "process.h"
 #include "threads.h"
 
 #define CHUNK ((size_t)4 << 20)
@@ -20,6 +21,7 @@ typedef struct chunk {
 } chunk;
 
 struct fpc_files {
+    long process; /* number of the process that made it */
     fpc_lock lock;
     chunk *chunks; /* protected by the lock */
 };
@@ -27,13 +29,15 @@ struct fpc_files {
 fpc_files *fpc_files_new(void) {
     fpc_files *files = calloc(1, sizeof *files);
     if (!files) return NULL;
+    files->process = fpc_process();
     if (fpc_lock_init(&files->lock)) return files;
     free(files);
     return NULL;
 }
 
 void fpc_files_free(fpc_files *files) {
-    if (!files) return;
+    /* In a child of fork: another thread may have been reading into it, so that it may be in any state. */
+    if (!files || files->process != fpc_process()) return;
     for (chunk *one = files->chunks, *next; one; one = next) {
         next = one->next;
         free(one);
