@@ -12,7 +12,7 @@ import global_state
 import pytest
 
 PROCESSES = [("import", "readers", "datasets"), ("loaders", "tools"), ("commands", "measuring")]
-"""What a process has imported and used before hides nothing of a use but what that did to the process first."""
+"""Groups of uses by process: an earlier use in a process may hide the change that a later one makes."""
 
 
 def test_every_group_runs() -> None:

@@ -52,7 +52,7 @@ NAMES = {
     object: "object",
 }
 FROM_NUMBERS = {list[int]: "int | Sequence[int]", list[float]: "float | Sequence[float]"}
-"""What TorchScript is told is a list of numbers, a function takes as one number, too."""
+"""Parameters that TorchScript knows as lists of numbers; the functions also take one number."""
 UNTYPED = {
     ("pil_to_tensor", "pic"): "PIL.Image.Image | Array",
     ("to_grayscale", "img"): "_Image",

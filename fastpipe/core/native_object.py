@@ -80,5 +80,5 @@ class PerThread(threading.local, Generic[Value]):
     def __getattr__(self, name: str) -> Value:
         if name != "value":
             raise AttributeError(name)
-        self.value = made = self._make()
-        return made
+        value = self.value = self._make()
+        return value

@@ -49,13 +49,13 @@ class Arrays(ImageDataset):
             self.__form, self.__given = raw_form(dtype, shape), True
         if crop is not None:
             try:
-                made = RandomCrop(crop)
-                fits = all(side >= 1 for side in made.size)
+                random_crop = RandomCrop(crop)
+                fits = all(side >= 1 for side in random_crop.size)
             except (TypeError, ValueError, OverflowError):
                 fits = False
             if not fits:
                 raise DatasetError(f"crop={crop!r:.80}: give a side or (height, width), whole numbers from 1 on.")
-            self.__crop = made
+            self.__crop = random_crop
 
     def _fastpipe_read_form(self) -> None:
         """Reads the form of the first array, before workers are started; comes after ``super().__init__``."""

@@ -125,8 +125,8 @@ class PixelStages(ImageStages):
             task.image = finish_tensor(program, task.image, out)
             return
         image = self._array.image(task.source_index)
-        result = (
-            run_on_image(program, image, out, in_rows=bool(self.pipeline.unplanned)) if program.all_steps else image
-        )
+        result: object = image
+        if program.all_steps:
+            result = run_on_image(program, image, out, in_rows=bool(self.pipeline.unplanned))
         if out is None:
             task.image = result

@@ -74,9 +74,9 @@ class ImageRecord:
         except Exception as error:  # raised again, unless Pillow can make the image
             image = self._by_pillow_instead(error)
         check = self.source.check
-        return (
-            image if check is None or self.calls is None else self._checked(check, image, time.perf_counter() - begun)
-        )
+        if check is None or self.calls is None:
+            return image
+        return self._checked(check, image, time.perf_counter() - begun)
 
     def array(self, mode: str) -> Pixels:
         """Makes the image in its own mode as an array ``(H, W, C)``, which may be valid until the next decode only."""

@@ -1,4 +1,4 @@
-"""What the core does without a job: bytes looked up, rows flipped; and where arrays lie."""
+"""The core's functions without a job: bytes looked up, rows flipped; and the addresses of arrays."""
 
 from __future__ import annotations
 

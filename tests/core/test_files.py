@@ -265,7 +265,7 @@ def test_threads_with_files_of_their_own(photos: list[str]) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_child_after_fork(photos: list[str]) -> None:
-    """What was read is still there; reading goes on, also while another thread of the parent was at it."""
+    """Files that were read are still there; reading goes on, also if another thread of the parent was reading."""
     code = """if True:
         import os, sys, threading
         sys.path.insert(0, "tests")

@@ -50,7 +50,7 @@ def pixels_of(data: bytes) -> np.ndarray:
 
 @pytest.mark.parametrize("name", core_jobs.JPEGS)
 def test_the_corpus(context: core.Context, name: str) -> None:
-    """What the core decodes is packed, and comes back: coefficients, pixels, boxes, and as a JPEG again."""
+    """JPEGs that the core decodes are packed, and come back: coefficients, pixels, boxes, and as a JPEG again."""
     data = core_jobs.JPEGS[name]
     status, expected = core_jobs.decode(context, data)
     if status != Status.OK or "mpo" in name:

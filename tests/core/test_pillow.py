@@ -53,7 +53,7 @@ def four_bytes(image: Image.Image) -> np.ndarray:
 
 
 def run(context: core.Context, image: Image.Image, recipe: Recipe) -> Image.Image | None:
-    """What the core makes of a recipe; None where it doesn't have all of it."""
+    """The core's result for a recipe; None where it doesn't have all of it."""
     program = lower(recipe.steps, recipe.shape)
     memory = core.memory_of(image)
     assert memory is not None

@@ -37,7 +37,7 @@ def head(height: int, width: int, depth: int, kind: int, interlace: int = 0) -> 
 
 
 def rows(height: int, width: int, depth: int, kind: int, filters: Sequence[int], body: bytes) -> bytes:
-    """What stands in the stream: filters, which repeat, and bytes, which do so, too."""
+    """The content of the stream: filters, which repeat, and bytes, which do so, too."""
     length = (width * SAMPLES[kind] * depth + 7) // 8
     enough = (body * (length * height // len(body) + 1))[: length * height]
     return b"".join(bytes((filters[y % len(filters)],)) + enough[y * length : (y + 1) * length] for y in range(height))
@@ -295,7 +295,7 @@ def test_memory_is_given_back() -> None:
 
 
 def test_checksums_of_all_lengths(context: core.Context) -> None:
-    """Of each length there is a chunk, whose checksum Python worked out."""
+    """Chunks of each length, whose checksums Python works out."""
     rng = np.random.default_rng(1)
     for length in (*range(200), 255, 256, 257, 1000, 4099, 65_537):
         data = START + corpus.chunk(b"teXt", rng.bytes(length)) + WHOLE[33:]

@@ -1,4 +1,4 @@
-"""What a context keeps from one job to the next: scratch memory, and the tables of the last file and the last resize.
+"""A context keeps scratch memory, and the tables of the last file and the last resize, from one job to the next.
 None of it shows: a job gives what it gives in a context of its own."""
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _run(code: str) -> None:
 
 @pytest.mark.slow
 def test_memory_of_a_run_outlives_its_jobs(needs_core: None) -> None:
-    """What was to be kept is still there, or no job is running any more: whether it is waited for, or dropped."""
+    """The kept object is still there, or no job is running any more: whether it is waited for, or dropped."""
     _run("""if True:
         data = corpus.save(corpus.photo(300, 400, 1), "JPEG", quality=95)
         pool = core.Pool(2)

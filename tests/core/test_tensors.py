@@ -152,7 +152,7 @@ class TestWhatTorchRoundsInTwoWays:
 
     @pytest.mark.parametrize("width", range(150, 166))
     def test_large_images_are_torchs(self, needs_core: None, width: int) -> None:
-        """Of more gray values than float32 adds up without rounding."""
+        """Images with more gray values than float32 adds up without rounding."""
         image = torch.tensor([215, 215, 214], dtype=torch.uint8).view(3, 1, 1).repeat(1, 290, 2 * width)  # gray: 214
         for factor in (TWO_WAYS[1], *np.linspace(0.05, 3, 40).tolist()):
             assert torch.equal(v2.functional.adjust_contrast(image, factor), F.adjust_contrast(image, factor))

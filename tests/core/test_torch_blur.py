@@ -23,7 +23,7 @@ SIGMAS = st.one_of(st.sampled_from([0.1, 0.5, 1.0, 2.0, 30.0]), st.floats(0.1, 3
 
 
 def pixels(height: int, width: int, channels: int, kind: str, seed: int) -> Any:
-    """What is decided about by the margin alone, always, or never: noise, stripes, and one colour."""
+    """Noise, stripes or one colour, which differ in how often the margin alone decides."""
     rng = np.random.default_rng(seed)
     image = rng.integers(0, 256, (height, width, channels), np.uint8)
     if kind == "stripes":
@@ -105,7 +105,7 @@ def test_images_are_torchvisions(
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was tried out anew: nothing is known."""
+    """The calls of the trial, whose results aren't kept."""
     calls: list[Any] = []
     plain = filters._adds_in_order.__wrapped__
     monkeypatch.setattr(filters, "_adds_in_order", lambda *given: calls.append(given) or plain(*given))

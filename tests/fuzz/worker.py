@@ -25,8 +25,8 @@ except ImportError:  # Windows
     resource = None
 
 FIELDS = ("inputs", "own", "peak", "growth", "slowest")
-"""Of each reader and format: inputs; those whose pixels are its own; the most bytes resident in its turn, the most that
-a turn added; the longest turn in microseconds."""
+"""Figures of each reader and format: inputs; those whose pixels are its own; the most bytes resident in its turn, the
+most that a turn added; the longest turn in microseconds."""
 
 _EVERY = 250  # inputs between two lines about progress
 
