@@ -211,10 +211,10 @@ def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape
 
 def _may_change_given(transforms: Iterable[object], dtype: torch.dtype | None) -> bool:
     """True if a transform may work in place on the given tensor; one behind a change of the dtype works on another."""
-    for transform in transforms:
-        if getattr(transform, "inplace", False):
+    for own in map(vars, transforms):  # torch's modules take long to say that they lack an attribute
+        if own.get("inplace", False):
             return True
-        if getattr(transform, "dtype", dtype) != dtype:
+        if own.get("dtype", dtype) != dtype:
             return False
     return False
 
