@@ -1,4 +1,4 @@
-"""torchvision's operations on contiguous uint8 tensors ``(..., C, H, W)``, each by one call.
+"""torch's and torchvision's operations on image tensors ``(..., C, H, W)``, each by one call.
 
 Every function returns True if it did its work; otherwise nothing is written. Addresses are of ``data_ptr()``.
 """
@@ -6,6 +6,7 @@ Every function returns True if it did its work; otherwise nothing is written. Ad
 from __future__ import annotations
 
 import ctypes
+import enum
 from collections.abc import Sequence
 
 from fastpipe.core.library import done, native
@@ -61,6 +62,44 @@ def grid_sample_planes(
     colors = None if fill is None else (ctypes.c_float * len(fill))(*fill)
     sizes = (ctypes.c_int32 * 6)(*shape)
     return done(native().fpc_grid_sample_planes(context.address, image, sizes, theta, grid, colors, flags, out))
+
+
+class FloatRounding(enum.IntFlag):
+    """FPC_RESIZE_…: which products of a sum are rounded before they are added."""
+
+    APART = 0
+    FUSED = 1
+    FUSED_REST = 2
+
+
+_INTERLEAVED = 4
+"""FPC_RESIZE_INTERLEAVED"""
+
+
+def resize_floats(
+    context: Context,
+    image: int,
+    strides: Sequence[int],
+    shape: Sequence[int],
+    out: int,
+    rounding: FloatRounding,
+    is_interleaved: bool,
+) -> bool:
+    """Runs torch's antialiased, bilinear ``interpolate`` on float32 images.
+
+    Args:
+        context: the context whose scratch memory is used.
+        image: address of the image.
+        strides: those of channels, rows and columns, in floats: the values of a row follow each other, or a pixel's
+            channels and a row's pixels.
+        shape: channels, height and width, and the result's height and width.
+        out: address of the result, which doesn't overlap.
+        rounding: as this torch rounds.
+        is_interleaved: a pixel's channels follow each other in the result.
+    """
+    steps, sizes = (ctypes.c_int64 * 3)(*strides), (ctypes.c_int32 * 5)(*shape)
+    flags = int(rounding) | (_INTERLEAVED if is_interleaved else 0)
+    return done(native().fpc_resize_floats(context.address, image, steps, sizes, flags, out))
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:

@@ -18,28 +18,36 @@ from fastpipe import core
 from fastpipe.core import planes
 from fastpipe.types import Fill
 
-_MOST = 1 << 30
+MOST = 1 << 30
+"""The largest size of an image's side."""
 LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
 """An image of all 256 values."""
 
 
-def takes(image: Tensor) -> bool:
-    """True if the core can read a tensor: contiguous uint8 images in plain memory, without autograd."""
+def is_plain(image: Tensor) -> bool:
+    """True if the core can read a tensor's memory, and nothing watches what is done to it."""
     if torch.compiler.is_compiling() or torch._C._is_tracing() or type(image) is not Tensor:
         return False
-    if image.dtype != torch.uint8 or image.ndim < 3 or image.device.type != "cpu" or not image.is_contiguous():
+    if image.device.type != "cpu" or image.layout is not torch.strided or not core.available():
         return False
-    if image.shape[-3] not in (1, 3) or image.numel() == 0 or max(image.shape) > _MOST or not core.available():
+    try:
+        image.data_ptr()
+    except RuntimeError:  # raised by torch.func's tensors
+        return False
+    return True
+
+
+def takes(image: Tensor) -> bool:
+    """True if the core can read a tensor: contiguous uint8 images in plain memory."""
+    if not is_plain(image) or image.dtype != torch.uint8 or image.ndim < 3 or not image.is_contiguous():
+        return False
+    if image.shape[-3] not in (1, 3) or image.numel() == 0 or max(image.shape) > MOST:
         return False
     expected = 1
     for size, stride in zip(reversed(image.shape), reversed(image.stride()), strict=True):
         if stride != expected:  # a dimension of one element may have another stride, also in torch's results
             return False
         expected *= size
-    try:
-        image.data_ptr()
-    except RuntimeError:  # raised by torch.func's tensors
-        return False
     return True
 
 

@@ -1,15 +1,16 @@
-"""torchvision's v2 functions on uint8 tensors ``(..., C, H, W)`` in main memory, by the core: the same bytes.
+"""torchvision's v2 functions on tensors ``(..., C, H, W)`` in main memory, by the core: the same bytes.
 
-`KERNELS` maps torchvision's names to functions with its arguments; `run` calls them. A batch of images is one call.
-The result is None for inputs that the core doesn't take (other dtypes and memory formats, arguments that torchvision
-checks itself); then torchvision does the work. `fused`, `resizes_natively` and `samples_affine` find out once how this
-torch rounds.
+`KERNELS` maps torchvision's names to functions with its arguments for uint8 tensors, `FLOAT_KERNELS` for others; `run`
+calls them. A batch of images is one call. The result is None for inputs that the core doesn't take (other dtypes and
+memory formats, arguments that torchvision checks itself); then torchvision does the work. `fused`, `resizes_natively`
+and `samples_affine` find out once how this torch rounds.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import types
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -21,7 +22,7 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
-from fastpipe.kernels import planes
+from fastpipe.kernels import floats, planes
 from fastpipe.kernels.grids import products_are_sums
 from fastpipe.types import Fill
 
@@ -255,6 +256,35 @@ def _resized_crop(
     return _resize(cut, size, interpolation, None, antialias)
 
 
+@functools.cache
+def _own_resize() -> Kernel:
+    """torchvision's resize of tensors, which has the core interpolate what it can."""
+    theirs = _geometry().resize_image
+    interpolate = theirs.__globals__["interpolate"]
+
+    def ours(batch: Tensor, size: list[int], mode: str, align_corners: bool | None, antialias: bool) -> Tensor:
+        resized = floats.resized(batch, size, mode, antialias)
+        if resized is not None:
+            return resized
+        plain: Tensor = interpolate(batch, size=size, mode=mode, align_corners=align_corners, antialias=antialias)
+        return plain
+
+    globals_ = {**theirs.__globals__, "interpolate": ours}
+    return types.FunctionType(theirs.__code__, globals_, "resize_image", theirs.__defaults__)
+
+
+def _resize_floats(image: Tensor, *args: object, **kwargs: object) -> Tensor | None:
+    return _own_resize()(image, *args, **kwargs) if image.dtype == torch.float32 else None
+
+
+def _resized_crop_floats(
+    image: Tensor, top: int, left: int, height: int, width: int, *args: object, **kwargs: object
+) -> Tensor | None:
+    if image.dtype != torch.float32:
+        return None
+    return _resize_floats(functional("crop")(image, top, left, height, width), *args, **kwargs)
+
+
 class Warp(NamedTuple):
     """An affine warp.
 
@@ -370,6 +400,8 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
     }
 )
 """The kernels by torchvision's name, with the arguments of torchvision's functions."""
+FLOAT_KERNELS: Mapping[str, Kernel] = MappingProxyType({"resize": _resize_floats, "resized_crop": _resized_crop_floats})
+"""The same for tensors that aren't uint8."""
 
 
 def run(name: str, image: Tensor, *args: object, **kwargs: object) -> Tensor | None:
@@ -378,7 +410,7 @@ def run(name: str, image: Tensor, *args: object, **kwargs: object) -> Tensor | N
     Raises:
         Exception: the arguments are ones that torchvision refuses, too; or a bug in fastpipe.
     """
-    kernel = KERNELS.get(name)
+    kernel = (KERNELS if image.dtype == torch.uint8 else FLOAT_KERNELS).get(name)
     if kernel is None or not core.available():
         return None
     return kernel(image, *args, **kwargs)

@@ -156,10 +156,9 @@ class TensorOperation(FunctionOfV2):
     by_pixel: bool = False
 
     def apply(self, image: torch.Tensor) -> Any:
-        if image.dtype == torch.uint8:
-            result = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
-            if result is not None:
-                return result
+        result = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
+        if result is not None:
+            return result
         return v2_tensors.functional(self.name)(image, **self.given)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

@@ -481,6 +481,27 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     free(image), free(out[0]), free(out[1]), free(grid), free(found[0]), free(found[1]);
 }
 
+/* Resizes floats of any layout and size, by all instruction sets alike. Memory ends with the image and the result. */
+static void resize_floats(source *from) {
+    const int32_t channels = 1 + below(from, 4), height = 1 + below(from, 70), width = 1 + below(from, 70);
+    const int32_t rows = 1 + below(from, 90), columns = 1 + below(from, 90);
+    const size_t count = (size_t)(channels * height * width), results = (size_t)(channels * rows * columns);
+    float *image = malloc(count * sizeof *image), *out[2];
+    for (int k = 0; k < 2; k++) out[k] = malloc(results * sizeof *image);
+    if (!image || !out[0] || !out[1]) abort();
+    for (size_t k = 0; k < count; k++) image[k] = (float)(below(from, 4001) - 2000) / 77.0f;
+    const bool pixels = channels > 1 && one_in(from, 2);
+    const int64_t strides[3] = {pixels ? 1 : (int64_t)height * width, pixels ? (int64_t)channels * width : width,
+                                pixels ? channels : 1};
+    const int32_t shape[5] = {channels, height, width, rows, columns};
+    const int flags = below(from, 8);
+    for (int k = 0; k < 2; k++) {
+        if (fpc_resize_floats(contexts[k], image, strides, shape, flags, out[k]) != FPC_OK) abort();
+    }
+    if (memcmp(out[0], out[1], results * sizeof *image)) fail("floats are resized otherwise", 0, 0);
+    free(image), free(out[0]), free(out[1]);
+}
+
 /* Draws any bytes, or any of COCO's characters, as run lengths, and turns planes by all instruction sets alike. */
 static void draw_masks(source *from, const uint8_t *input, size_t size) {
     const int32_t planes = 1 + below(from, 3), height = 1 + below(from, 90), width = 1 + below(from, 90);
@@ -526,6 +547,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     source masks = from;
     if (one_in(&masks, 4)) draw_masks(&masks, input, size);
     if (one_in(&other, 4)) change_planes(&other, input, size);
+    if (one_in(&other, 8)) resize_floats(&other);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read after it. */
     size_t length = size - TAIL;
     const bool is_packed = length >= 4 && memcmp(input,

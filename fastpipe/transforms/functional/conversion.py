@@ -13,7 +13,8 @@ from torch import Tensor
 
 from fastpipe import core, ops
 from fastpipe.kernels import conversion as kernels
-from fastpipe.kernels.torchscript import Floats
+from fastpipe.kernels import floats
+from fastpipe.kernels.torchscript import Floats, is_scripting
 from fastpipe.program import shape_of, to_pil
 from fastpipe.program.on_image import on_pixels
 from fastpipe.transforms import _functional_pil as _pil
@@ -224,14 +225,17 @@ def normalize(tensor: Tensor, mean: Floats, std: Floats, inplace: bool = False) 
             f"Expected tensor to be a tensor image of size (..., C, H, W). Got tensor.size() = {tensor.size()}"
         )
 
-    if not inplace:
-        tensor = tensor.clone()
-
     dtype = tensor.dtype
     mean_tensor = torch.as_tensor(mean, dtype=dtype, device=tensor.device)
     std_tensor = torch.as_tensor(std, dtype=dtype, device=tensor.device)
     if (std_tensor == 0).any():
         raise ValueError(f"std evaluated to zero after conversion to {dtype}, leading to division by zero.")
+    if not inplace and not is_scripting() and mean_tensor.ndim == std_tensor.ndim == 1:
+        by_rows = floats.normalized(tensor, mean_tensor, std_tensor)
+        if by_rows is not None:
+            return by_rows
+    if not inplace:
+        tensor = tensor.clone()
     if mean_tensor.ndim == 1:
         mean_tensor = mean_tensor.view(-1, 1, 1)
     if std_tensor.ndim == 1:

@@ -14,7 +14,8 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torch.nn.functional import pad as torch_pad
 
-from fastpipe.kernels.torchscript import Image, Ints, Scalar
+from fastpipe.kernels import floats
+from fastpipe.kernels.torchscript import Image, Ints, Scalar, is_scripting
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.sizes import (
     center_crop_box,
@@ -104,9 +105,15 @@ def resize_tensor(
     use_antialias = False if antialias is None else antialias and smooth
 
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [torch.float32, torch.float64])
-    # Giving align_corners in other modes is an error; not giving it in these modes is a warning.
-    align_corners = False if smooth else None
-    img = interpolate(img, size=size, mode=interpolation, align_corners=align_corners, antialias=use_antialias)
+    resized: Tensor | None = None
+    if not is_scripting():
+        resized = floats.resized(img, size, interpolation, use_antialias)
+    if resized is not None:
+        img = resized
+    else:
+        # Giving align_corners in other modes is an error; not giving it in these modes is a warning.
+        align_corners = False if smooth else None
+        img = interpolate(img, size=size, mode=interpolation, align_corners=align_corners, antialias=use_antialias)
     if interpolation == "bicubic" and out_dtype == torch.uint8:
         img = img.clamp(min=0, max=255)
     return cast_squeeze_out(img, need_cast=need_cast, need_squeeze=need_squeeze, out_dtype=out_dtype)

@@ -80,12 +80,12 @@ _KERNELS = {getattr(theirs, name): name for name in v2_tensors.KERNELS}
 
 
 def _on_tensor(function: Function, image: object, args: tuple[object, ...], kwargs: Arguments) -> torch.Tensor | None:
-    """The result of one of torchvision's functions on uint8 images in main memory, of the input's class.
+    """The result of one of torchvision's functions on images in main memory, of the input's class.
 
     None for any other input, and for arguments for which torchvision has to raise or warn.
     """
     name = _KERNELS.get(function)
-    if name is None or type(image) not in _CLASSES or not isinstance(image, torch.Tensor) or image.dtype != torch.uint8:
+    if name is None or type(image) not in _CLASSES or not isinstance(image, torch.Tensor):
         return None
     if type(image) not in _KERNEL_REGISTRY[function]:  # torchvision leaves videos unchanged in some functions
         return None

@@ -176,8 +176,13 @@ typedef struct fpc_kernels {
     void (*blur_to_rows)(const uint8_t *lines, int32_t columns, uint8_t *rows, int64_t stride);
     /* torch_blur.h: converts `count` bytes to floats, in whole groups of 8. */
     void (*floats_of)(const uint8_t *in, int64_t count, float *out);
+    /* float_resize.c: transpose FPC_WEIGH_GROUP rows of `count` floats to columns of FPC_WEIGH_GROUP, and back. */
+    void (*floats_to_columns)(const float *const *rows, int64_t count, float *columns);
+    void (*columns_to_floats)(const float *columns, int64_t count, float *rows, int64_t stride);
     /* Adds up weighted values; reads and writes whole groups of FPC_WEIGH_GROUP. */
     void (*weigh_rows)(const fpc_weighing *weighing, float *out);
+    /* The same, one after the other: `apart` products after the first are rounded before they are added, the rest not. */
+    void (*weigh_in_order)(const fpc_weighing *weighing, int32_t apart, float *out);
     /* Adds up weighted values and rounds to bytes; `sums` has room for a row of floats. Returns how many groups of
      * FPC_DOUBT_GROUP have a sum within `margin` of a half, and writes their positions in the row to `doubtful`. */
     int32_t (*weigh_to_bytes)(const fpc_weighing *weighing, float margin, float *sums, uint8_t *out, int32_t *doubtful);
@@ -267,7 +272,10 @@ typedef struct fpc_kernels {
         .blur_to_lines = blur_to_lines,                                                                                \
         .blur_to_rows = blur_to_rows,                                                                                  \
         .floats_of = floats_of,                                                                                        \
+        .floats_to_columns = floats_to_columns,                                                                        \
+        .columns_to_floats = columns_to_floats,                                                                        \
         .weigh_rows = weigh_rows,                                                                                      \
+        .weigh_in_order = weigh_in_order,                                                                              \
         .weigh_to_bytes = weigh_to_bytes,                                                                              \
         .weigh_exactly = weigh_exactly,                                                                                \
         .warp_points = warp_points,                                                                                    \

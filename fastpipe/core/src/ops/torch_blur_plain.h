@@ -13,7 +13,28 @@ static inline void weigh_exactly_group(const fpc_exact_weighing *exact, int64_t 
     for (int i = 0; i < FPC_DOUBT_GROUP; i++) out[at + i] = (uint8_t)rintf(sums[i]);
 }
 
+/* The columns from `first` on of the transposition of FPC_WEIGH_GROUP rows, and back. */
+static inline void some_to_columns(const float *const *rows, int64_t first, int64_t count, float *columns) {
+    for (int64_t x = first; x < count; x++) {
+        for (int y = 0; y < FPC_WEIGH_GROUP; y++) columns[x * FPC_WEIGH_GROUP + y] = rows[y][x];
+    }
+}
+
+static inline void some_to_floats(const float *columns, int64_t first, int64_t count, float *rows, int64_t stride) {
+    for (int64_t x = first; x < count; x++) {
+        for (int y = 0; y < FPC_WEIGH_GROUP; y++) rows[y * stride + x] = columns[x * FPC_WEIGH_GROUP + y];
+    }
+}
+
 #ifndef FPC_SIMD_H
+static void floats_to_columns(const float *const *rows, int64_t count, float *columns) {
+    some_to_columns(rows, 0, count, columns);
+}
+
+static void columns_to_floats(const float *columns, int64_t count, float *rows, int64_t stride) {
+    some_to_floats(columns, 0, count, rows, stride);
+}
+
 static void floats_of(const uint8_t *in, int64_t count, float *out) {
     for (int64_t i = 0; i < count; i++) out[i] = in[i];
 }
@@ -23,6 +44,17 @@ static void weigh_rows(const fpc_weighing *weighing, float *out) {
     for (int32_t tap = 1; tap < weighing->taps; tap++) {
         const float *in = weighing->rows[tap], weight = weighing->weights[tap];
         for (int64_t i = 0; i < weighing->count; i++) out[i] += in[i] * weight;
+    }
+}
+
+static void weigh_in_order(const fpc_weighing *weighing, int32_t apart, float *out) {
+    for (int64_t i = 0; i < weighing->count; i++) {
+        float sum = weighing->rows[0][i] * weighing->weights[0];
+        for (int32_t tap = 1; tap <= apart; tap++) sum += weighing->rows[tap][i] * weighing->weights[tap];
+        for (int32_t tap = apart + 1; tap < weighing->taps; tap++) {
+            sum = fmaf(weighing->rows[tap][i], weighing->weights[tap], sum);
+        }
+        out[i] = sum;
     }
 }
 

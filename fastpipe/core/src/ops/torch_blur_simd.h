@@ -6,6 +6,45 @@ static void floats_of(const uint8_t *in, int64_t count, float *out) {
     for (int64_t i = 0; i < count; i += 8) v_store_float(out + i, v_float(v_load_widened32(in + i)));
 }
 
+/* Transposes four by four floats in each half. */
+SIMD void weigh_transpose(vec square[4]) {
+    const vec low = v_unpack_low32(square[0], square[1]), high = v_unpack_high32(square[0], square[1]);
+    const vec low2 = v_unpack_low32(square[2], square[3]), high2 = v_unpack_high32(square[2], square[3]);
+    square[0] = v_unpack_low64(low, low2);
+    square[1] = v_unpack_high64(low, low2);
+    square[2] = v_unpack_low64(high, high2);
+    square[3] = v_unpack_high64(high, high2);
+}
+
+static void floats_to_columns(const float *const *rows, int64_t count, float *columns) {
+    int64_t x = 0;
+    for (; x + 4 <= count; x += 4) {
+        for (int y = 0; y < FPC_WEIGH_GROUP; y += 8) {
+            vec square[4];
+            for (int i = 0; i < 4; i++) square[i] = v_load_halves(rows[y + i] + x, rows[y + i + 4] + x);
+            weigh_transpose(square);
+            for (int i = 0; i < 4; i++) v_store(columns + (x + i) * FPC_WEIGH_GROUP + y, square[i]);
+        }
+    }
+    some_to_columns(rows, x, count, columns);
+}
+
+static void columns_to_floats(const float *columns, int64_t count, float *rows, int64_t stride) {
+    int64_t x = 0;
+    for (; x + 4 <= count; x += 4) {
+        for (int y = 0; y < FPC_WEIGH_GROUP; y += 8) {
+            vec square[4];
+            for (int i = 0; i < 4; i++) square[i] = v_load(columns + (x + i) * FPC_WEIGH_GROUP + y);
+            weigh_transpose(square);
+            for (int i = 0; i < 4; i++) {
+                v_store_low(rows + (y + i) * stride + x, square[i]);
+                v_store_high(rows + (y + i + 4) * stride + x, square[i]);
+            }
+        }
+    }
+    some_to_floats(columns, x, count, rows, stride);
+}
+
 /* Adds up the next FPC_WEIGH_GROUP values. */
 SIMD void weigh_group(const fpc_weighing *weighing, int64_t at, vecf sums[4]) {
     vecf weight = v_all_float(weighing->weights[0]);
@@ -21,6 +60,27 @@ static void weigh_rows(const fpc_weighing *weighing, float *out) {
     for (int64_t at = 0; at < weighing->count; at += FPC_WEIGH_GROUP) {
         vecf sums[4];
         weigh_group(weighing, at, sums);
+        for (int i = 0; i < 4; i++) v_store_float(out + at + 8 * i, sums[i]);
+    }
+}
+
+static void weigh_in_order(const fpc_weighing *weighing, int32_t apart, float *out) {
+    for (int64_t at = 0; at < weighing->count; at += FPC_WEIGH_GROUP) {
+        vecf sums[4], weight = v_all_float(weighing->weights[0]);
+        int32_t tap = 1;
+        for (int i = 0; i < 4; i++) sums[i] = v_mul_float(v_load_float(weighing->rows[0] + at + 8 * i), weight);
+        for (; tap <= apart; tap++) {
+            const float *in = weighing->rows[tap] + at;
+            weight = v_all_float(weighing->weights[tap]);
+            for (int i = 0; i < 4; i++) {
+                sums[i] = v_add_float(sums[i], v_mul_float(v_load_float(in + 8 * i), weight));
+            }
+        }
+        for (; tap < weighing->taps; tap++) {
+            const float *in = weighing->rows[tap] + at;
+            weight = v_all_float(weighing->weights[tap]);
+            for (int i = 0; i < 4; i++) sums[i] = v_fma_float(v_load_float(in + 8 * i), weight, sums[i]);
+        }
         for (int i = 0; i < 4; i++) v_store_float(out + at + 8 * i, sums[i]);
     }
 }

@@ -1,0 +1,128 @@
+"""Operations on images of floats for which torch takes long: the same bytes and memory layout.
+
+The result is None for tensors and arguments of another kind; torch does the work then. In the sums of a resize torch's
+compiler has decided which products are rounded before they are added; `rounding` finds it out once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from fastpipe import core
+from fastpipe.core import planes as native
+from fastpipe.core.planes import FloatRounding
+from fastpipe.kernels import planes
+from fastpipe.torch_modes import torch_modes_active
+
+
+def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor | None:
+    """``torch.nn.functional.interpolate(batch, size, mode=mode, align_corners=False, antialias=antialias)``.
+
+    Args:
+        batch: any tensor; float32 ``(N, C, H, W)`` may be resized.
+        size: the result's height and width.
+        mode: torch's name of the interpolation.
+        antialias: smooth before shrinking.
+
+    Returns:
+        The result, in torch's memory layout; None if torch has to make it.
+    """
+    if mode != "bilinear" or not antialias or batch.dtype != torch.float32 or batch.ndim != 4:
+        return None
+    if batch.numel() == 0 or not planes.is_plain(batch) or batch.requires_grad or torch_modes_active():
+        return None
+    form = rounding()
+    return None if form is None else _resized(batch, size, form)
+
+
+def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor | None:
+    images, channels, height, width = batch.shape
+    new_height, new_width = size
+    # torch itself gives wrong values for some images of one row or column.
+    if min(height, width, new_height, new_width) < 2 or max(height, width, new_height, new_width) > planes.MOST:
+        return None
+    of_image, of_channel, of_row, of_column = batch.stride()
+    is_interleaved = channels > 1 and of_channel == 1 and of_column == channels
+    if images > 1:
+        if is_interleaved or of_image != channels * of_channel:
+            return None
+        channels *= images
+    if not is_interleaved and of_column != 1:
+        return None
+    is_last = _is_channels_last(batch)
+    layout = torch.channels_last if is_last else torch.contiguous_format
+    out = torch.empty(
+        (*batch.shape[:2], new_height, new_width), dtype=torch.float32, device="cpu", memory_format=layout
+    )
+    done = native.resize_floats(
+        core.thread_context(),
+        batch.data_ptr(),
+        (of_channel, of_row, of_column),
+        (channels, height, width, new_height, new_width),
+        out.data_ptr(),
+        form,
+        is_last,
+    )
+    return out if done else None
+
+
+def _is_channels_last(batch: Tensor) -> bool:
+    """True if torch gives a result of this tensor channels last: c10's ``is_channels_last_strides_2d``."""
+    sizes, strides = batch.shape, batch.stride()
+    least = 0
+    if strides[1] == 0:
+        return False
+    for dimension in (1, 3, 2, 0):
+        if sizes[dimension] == 0 or strides[dimension] < least:
+            return False
+        if dimension == 0 and least == strides[1]:
+            return False
+        least = strides[dimension] * max(sizes[dimension], 1)
+    return True
+
+
+def normalized(image: Tensor, mean: Tensor, std: Tensor) -> Tensor | None:
+    """``(image - mean) / std`` of interleaved pixels, row by row: torch takes each pixel by itself.
+
+    Args:
+        image: any tensor; ``(C, H, W)`` whose pixels' channels follow each other may be normalised.
+        mean: one number a channel.
+        std: one number a channel.
+    """
+    if image.ndim != 3 or type(image) is not Tensor or torch.compiler.is_compiling() or torch._C._is_tracing():
+        return None
+    channels, _, width = image.shape
+    of_channel, _, of_column = image.stride()
+    if channels < 2 or (of_channel, of_column) != (1, channels) or not len(mean) == len(std) == channels:
+        return None
+    rows = image.permute(1, 2, 0).flatten(1)
+    rows = rows.sub(mean.repeat(width)).div_(std.repeat(width))
+    return rows.view(-1, width, channels).permute(2, 0, 1)
+
+
+@functools.cache
+def rounding() -> FloatRounding | None:
+    """How this torch rounds the sums of a resize; None if the core has no such way."""
+    generator = torch.Generator().manual_seed(0)
+    image = torch.randn((1, 3, 61, 83), generator=generator, dtype=torch.float32, device="cpu")
+    layouts = image, image.contiguous(memory_format=torch.channels_last), image[..., 1:60, 2:79]
+    sizes = (23, 40), (97, 64), (61, 12), (9, 120), (3, 2), (2, 83)
+    pairs = [(batch, size) for batch in layouts for size in sizes]
+    known = [
+        torch.nn.functional.interpolate(batch, size, mode="bilinear", align_corners=False, antialias=True)
+        for batch, size in pairs
+    ]
+    for form in FloatRounding.FUSED_REST, FloatRounding.APART, FloatRounding.FUSED:
+        results = [_resized(*pair, form) for pair in pairs]
+        if all(is_same(result, expected) for result, expected in zip(results, known, strict=True)):
+            return form
+    return None
+
+
+def is_same(result: Tensor | None, expected: Tensor) -> bool:
+    """True if a result has the values and the memory layout of another."""
+    return result is not None and torch.equal(result, expected) and result.stride() == expected.stride()

@@ -1,0 +1,120 @@
+"""The core's resize of floats, in every instruction set, against sums in numpy; and what it touches."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from fastpipe import core
+from fastpipe.core import planes
+from fastpipe.core.planes import FloatRounding
+
+SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+SIDES = st.integers(1, 60)
+SEEDS = st.integers(0, 10**6)
+FORMS = st.sampled_from([*FloatRounding])
+Floats = NDArray[np.float32]
+
+
+def taps(inputs: int, outputs: int) -> list[tuple[int, Floats]]:
+    """The first input and the weights of each output: ``_compute_indices_min_size_weights_aa`` of torch, for float."""
+    one = np.float32(1)
+    scale = np.float32(inputs) / np.float32(outputs)
+    support, inverse = max(scale, one), np.float32(1 / np.float64(scale)) if scale >= 1 else one
+    found = []
+    for output in range(outputs):
+        center = np.float32(np.float64(scale) * (output + 0.5))
+        start = max(int(np.float64(center - support) + 0.5), 0)
+        end = min(int(np.float64(center + support) + 0.5), inputs, start + math.ceil(support) * 2 + 1)
+        weights = []
+        for place in range(start, end):
+            away = abs(np.float32((np.float64(np.float32(place) - center) + 0.5) * np.float64(inverse)))
+            weights.append(one - away if away < 1 else np.float32(0))
+        total = np.float32(0)
+        for weight in weights:
+            total += weight
+        found.append((start, np.array([weight / total if total else weight for weight in weights], np.float32)))
+    return found
+
+
+def weighed(rows: Floats, outputs: int, form: FloatRounding) -> Floats:
+    """Resizes the first axis. The values have so few bits that float64 holds each product and sum exactly."""
+    result = []
+    for start, weights in taps(len(rows), outputs):
+        apart = {FloatRounding.APART: len(weights) - 1, FloatRounding.FUSED: 0}.get(form, (len(weights) - 1) // 4 * 4)
+        total = rows[start] * weights[0]
+        for number, weight in enumerate(weights[1:], 1):
+            if number <= apart:
+                total = total + rows[start + number] * weight
+            else:
+                exact = rows[start + number].astype(np.float64) * np.float64(weight)
+                total = (exact + total).astype(np.float32)
+        result.append(total)
+    return np.stack(result)
+
+
+@SETTINGS
+@given(st.integers(1, 4), SIDES, SIDES, SIDES, st.booleans(), FORMS, st.booleans(), st.booleans(), SEEDS)
+def test_sums_are_added_in_order(
+    context: core.Context,
+    channels: int,
+    height: int,
+    width: int,
+    size: int,
+    is_along: bool,
+    form: FloatRounding,
+    in_pixels: bool,
+    out_pixels: bool,
+    seed: int,
+) -> None:
+    """Within a larger image, so that rows have gaps; nothing but the result is written."""
+    rows, columns = (height, size) if is_along else (size, width)
+    out_pixels = out_pixels and channels > 1
+    large = np.random.default_rng(seed).integers(-99, 100, (height + 2, width + 3, channels)).astype(np.float32)
+    around = torch.from_numpy(large).permute(2, 0, 1)
+    image = (around if in_pixels else around.contiguous())[:, 1:-1, 2:-1]
+    memory = torch.full((channels * rows * columns + 20,), 7.0)
+    out = memory[10:-10]
+    sizes = channels, height, width, rows, columns
+    done = planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, out.data_ptr(), form, out_pixels)
+    assert done
+    axis = 1 if is_along else 0
+    expected = np.moveaxis(weighed(np.moveaxis(image.permute(1, 2, 0).numpy(), axis, 0), size, form), 0, axis)
+    result = out.numpy()
+    if out_pixels:
+        assert np.array_equal(result.reshape(rows, columns, channels), expected)
+    else:
+        assert np.array_equal(result.reshape(channels, rows, columns).transpose(1, 2, 0), expected)
+    assert (memory[:10] == 7).all()
+    assert (memory[-10:] == 7).all()
+
+
+@pytest.mark.usefixtures("needs_core")
+def test_all_instruction_sets_agree_to_the_last_bit() -> None:
+    import core_jobs
+
+    image = torch.randn((3, 97, 131), generator=torch.Generator().manual_seed(1))
+    for form in FloatRounding:
+        for rows, columns in ((40, 30), (130, 200), (5, 131), (96, 2)):
+            results = []
+            for isa in core_jobs.isas():
+                out = torch.empty((3, rows, columns))
+                arguments = image.data_ptr(), image.stride(), (*image.shape, rows, columns), out.data_ptr(), form
+                assert planes.resize_floats(core.Context(isa), *arguments, is_interleaved=False)
+                results.append(out)
+            assert all(torch.equal(result, results[0]) for result in results)
+
+
+def test_what_is_no_image_is_refused(context: core.Context) -> None:
+    image = torch.zeros(400)
+    at, strides = image.data_ptr(), (16, 4, 1)
+    for shape in ((0, 4, 4, 4, 4), (3, 0, 4, 4, 4), (3, 4, -1, 4, 4), (3, 4, 4, 0, 4), (3, 4, 4, 4, 2**25)):
+        assert not planes.resize_floats(context, at, strides, shape, at, FloatRounding.APART, is_interleaved=False)
+    for wrong in ((16, 4, 2), (2, 12, 3), (1, 12, 4)):
+        assert not planes.resize_floats(context, at, wrong, (3, 4, 4, 4, 4), at, FloatRounding.APART, False)

@@ -1,0 +1,142 @@
+"""Operations on images of floats: torch's and torchvision's own values, and their layouts in memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torchvision_here import module
+
+from fastpipe import core
+from fastpipe.kernels import floats
+from fastpipe.transforms import functional as F
+
+interpolate = torch.nn.functional.interpolate
+needs_core = pytest.mark.skipif(not core.available(), reason="the core isn't there")
+SIDES = st.integers(2, 90)
+LAYOUTS = ("planes", "pixels", "window of planes", "window of pixels", "columns", "batch", "batch of pixels")
+
+
+def image_of(layout: str, channels: int, height: int, width: int, seed: int) -> torch.Tensor:
+    """A batch ``(N, C, H, W)`` of noise with a layout in memory."""
+    images = 3 if "batch" in layout else 1
+    generator = torch.Generator().manual_seed(seed)
+    if "window" in layout:
+        return image_of(layout[10:], channels, height + 5, width + 4, seed)[..., 2:-3, 1:-3]
+    if "pixels" in layout:
+        return torch.randn((images, height, width, channels), generator=generator).permute(0, 3, 1, 2)
+    if layout == "columns":
+        return torch.randn((images, channels, width, height), generator=generator).transpose(2, 3)
+    return torch.randn((images, channels, height, width), generator=generator)
+
+
+@needs_core
+@settings(deadline=None)
+@given(st.sampled_from(LAYOUTS), st.integers(1, 4), SIDES, SIDES, SIDES, SIDES, st.integers(0, 10**6))
+def test_a_resize_has_torchs_values_and_layout(
+    layout: str, channels: int, height: int, width: int, rows: int, columns: int, seed: int
+) -> None:
+    batch = image_of(layout, channels, height, width, seed)
+    expected = interpolate(batch, (rows, columns), mode="bilinear", align_corners=False, antialias=True)
+    result = floats.resized(batch, (rows, columns), "bilinear", antialias=True)
+    if result is not None:
+        assert floats.is_same(result, expected)
+    elif floats.rounding() is not None:
+        assert layout in ("columns", "batch of pixels")
+
+
+@needs_core
+def test_a_photo_is_resized_by_the_core() -> None:
+    """This torch, as CI has it, rounds in one of the known ways."""
+    for layout in ("planes", "pixels"):
+        assert floats.resized(image_of(layout, 3, 375, 500, 0), (256, 341), "bilinear", antialias=True) is not None
+
+
+class Subclass(torch.Tensor):
+    """A tensor of a user's class."""
+
+
+class Mode(torch.overrides.TorchFunctionMode):
+    """Sees each call."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        return function(*args, **(kwargs or {}))
+
+
+@needs_core
+def test_what_torch_has_to_do() -> None:
+    image = torch.rand(1, 3, 40, 50)
+    refused = [
+        (image.double(), (20, 20), "bilinear", True),
+        (image, (20, 20), "bicubic", True),
+        (image, (20, 20), "bilinear", False),
+        (image[0], (20, 20), "bilinear", True),
+        (image, (1, 20), "bilinear", True),
+        (image[..., :1], (20, 20), "bilinear", True),
+        (image[:, :, :1], (20, 20), "bilinear", True),
+        (image.clone().requires_grad_(), (20, 20), "bilinear", True),
+        (image.as_subclass(Subclass), (20, 20), "bilinear", True),
+        (image.to("meta"), (20, 20), "bilinear", True),
+        (image.to_sparse(), (20, 20), "bilinear", True),
+        (image[:0], (20, 20), "bilinear", True),
+        (image[:, :0], (20, 20), "bilinear", True),
+    ]
+    assert [floats.resized(*one) for one in refused] == [None] * len(refused)
+    with Mode():
+        assert floats.resized(image, (20, 20), "bilinear", antialias=True) is None
+    seen = torch.func.vmap(
+        lambda one: torch.zeros(()) if floats.resized(one, (9, 9), "bilinear", True) is None else one
+    )
+    assert seen(image[None]).shape == (1,)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(LAYOUTS[:5]), st.integers(1, 4), SIDES, SIDES, st.integers(0, 10**6), st.booleans())
+def test_normalize_has_torchvisions_values_and_layout(
+    layout: str, channels: int, height: int, width: int, seed: int, double: bool
+) -> None:
+    image = image_of(layout, channels, height, width, seed)[0]
+    image = image.double() if double else image
+    mean, std = [0.485, 0.456, 0.406, 0.1][:channels], [0.229, 0.224, 0.225, -3.0][:channels]
+    result = F.normalize(image, mean, std)
+    for theirs in ("torchvision.transforms.functional", "torchvision.transforms.v2.functional"):
+        assert floats.is_same(result, module(theirs).normalize(image, mean, std))
+
+
+def test_numbers_and_gradients_of_normalize() -> None:
+    image = torch.rand(20, 30, 3).permute(2, 0, 1).requires_grad_()
+    theirs = module("torchvision.transforms.functional").normalize
+    for mean, std in (([0.5], [0.25]), ([0.1, 0.2, 0.3], [2.0]), ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0])):
+        assert torch.equal(F.normalize(image, mean, std), theirs(image, mean, std))
+    (slope,) = torch.autograd.grad(F.normalize(image, mean, std).sum(), image)
+    assert torch.equal(slope, torch.autograd.grad(theirs(image, mean, std).sum(), image)[0])
+    with pytest.raises(ValueError, match="std evaluated to zero"):
+        F.normalize(image, [0.1, 0.2, 0.3], [1.0, 0.0, 1.0])
+
+
+EACH = """
+import torch
+from fastpipe.kernels import floats
+for layout in (torch.contiguous_format, torch.channels_last):
+    image = torch.randn((1, 3, 131, 97), generator=torch.Generator().manual_seed(5)).contiguous(memory_format=layout)
+    for size in ((40, 30), (200, 20), (3, 50)):
+        known = torch.nn.functional.interpolate(image, size, mode="bilinear", align_corners=False, antialias=True)
+        result = floats.resized(image, size, "bilinear", True)
+        assert floats.rounding() is None or floats.is_same(result, known)
+print(torch.backends.cpu.get_cpu_capability(), floats.rounding())
+"""
+
+
+@needs_core
+@pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
+def test_each_of_torchs_instruction_sets(capability: str) -> None:
+    environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}
+    done = subprocess.run(
+        [sys.executable, "-c", EACH], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
