@@ -72,8 +72,15 @@ class FloatRounding(enum.IntFlag):
     FUSED_REST = 2
 
 
-_INTERLEAVED = 4
-"""FPC_RESIZE_INTERLEAVED"""
+class FloatResize(enum.IntFlag):
+    """FPC_RESIZE_…: the values that are resized, and those that are written."""
+
+    FLOATS = 0
+    INTERLEAVED = 4
+    FROM_BYTES = 8
+    DIVIDE = 16
+    MULTIPLY = 32
+    TO_BYTES = 64
 
 
 def resize_floats(
@@ -83,23 +90,24 @@ def resize_floats(
     shape: Sequence[int],
     out: int,
     rounding: FloatRounding,
-    is_interleaved: bool,
+    values: FloatResize = FloatResize.FLOATS,
 ) -> bool:
-    """Runs torch's antialiased, bilinear ``interpolate`` on float32 images.
+    """Runs torch's antialiased, bilinear ``interpolate`` on float32 images, or on bytes made floats.
 
     Args:
         context: the context whose scratch memory is used.
         image: address of the image.
-        strides: those of channels, rows and columns, in floats: the values of a row follow each other, or a pixel's
+        strides: those of channels, rows and columns, in values: the values of a row follow each other, or a pixel's
             channels and a row's pixels.
         shape: channels, height and width, and the result's height and width.
         out: address of the result, which doesn't overlap.
         rounding: as this torch rounds.
-        is_interleaved: a pixel's channels follow each other in the result.
+        values: INTERLEAVED if a pixel's channels follow each other in the result; FROM_BYTES for an image of bytes,
+            which are divided by 255, multiplied by 1 / 255 or left as they are; TO_BYTES for a result of bytes, rounded
+            to nearest even.
     """
     steps, sizes = (ctypes.c_int64 * 3)(*strides), (ctypes.c_int32 * 5)(*shape)
-    flags = int(rounding) | (_INTERLEAVED if is_interleaved else 0)
-    return done(native().fpc_resize_floats(context.address, image, steps, sizes, flags, out))
+    return done(native().fpc_resize_floats(context.address, image, steps, sizes, int(rounding) | int(values), out))
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:

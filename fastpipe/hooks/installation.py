@@ -40,11 +40,13 @@ HOOKS = {
     "torch.utils.data.dataloader": "torch_data",
     "torchvision.io": "torchvision_io",
     "torchvision.transforms._functional_pil": "torchvision_images",
+    "torchvision.transforms._functional_tensor": "torchvision_tensors",
     "torchvision.transforms.functional": "torchvision_images",
     "torchvision.transforms.transforms": "torchvision_compose",
     "torchvision.transforms.v2._container": "torchvision_compose",
     "torchvision.transforms.v2._geometry": "torchvision_boxes",
     "torchvision.transforms.v2.functional._color": "torchvision_images",
+    "torchvision.transforms.v2.functional._geometry": "torchvision_tensors",
     "transformers.image_processing_backends": "transformers",
 }
 """The modules of this package whose ``hook(module, patches)`` replaces functions, by the name of the hooked module.

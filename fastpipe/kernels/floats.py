@@ -14,16 +14,17 @@ from torch import Tensor
 
 from fastpipe import core
 from fastpipe.core import planes as native
-from fastpipe.core.planes import FloatRounding
+from fastpipe.core.planes import FloatResize, FloatRounding
 from fastpipe.kernels import planes
 from fastpipe.torch_modes import torch_modes_active
 
 
 def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor | None:
-    """``torch.nn.functional.interpolate(batch, size, mode=mode, align_corners=False, antialias=antialias)``.
+    """``torch.nn.functional.interpolate(batch, size, mode=mode, align_corners=False, antialias=antialias)`` of floats.
 
     Args:
-        batch: any tensor; float32 ``(N, C, H, W)`` may be resized.
+        batch: any tensor; float32 ``(N, C, H, W)`` may be resized. So may uint8: as v1 does it, which converts to
+            float32 before, and rounds to uint8 afterwards.
         size: the result's height and width.
         mode: torch's name of the interpolation.
         antialias: smooth before shrinking.
@@ -31,12 +32,15 @@ def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> T
     Returns:
         The result, in torch's memory layout; None if torch has to make it.
     """
-    if mode != "bilinear" or not antialias or batch.dtype != torch.float32 or batch.ndim != 4:
+    if mode != "bilinear" or not antialias or batch.dtype not in _VALUES or batch.ndim != 4:
         return None
     if batch.numel() == 0 or not planes.is_plain(batch) or batch.requires_grad or torch_modes_active():
         return None
     form = rounding()
     return None if form is None else _resized(batch, size, form)
+
+
+_VALUES = {torch.float32: FloatResize.FLOATS, torch.uint8: FloatResize.FROM_BYTES | FloatResize.TO_BYTES}
 
 
 def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor | None:
@@ -53,11 +57,11 @@ def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor 
         channels *= images
     if not is_interleaved and of_column != 1:
         return None
-    is_last = _is_channels_last(batch)
+    values, is_last = _VALUES[batch.dtype], _is_channels_last(batch)
+    if values:  # v1's conversion leaves no gaps, and its rounding gives one channel the strides of planes
+        is_last = batch.shape[1] > 1 and _is_channels_last(batch.to("meta", torch.float32))
     layout = torch.channels_last if is_last else torch.contiguous_format
-    out = torch.empty(
-        (*batch.shape[:2], new_height, new_width), dtype=torch.float32, device="cpu", memory_format=layout
-    )
+    out = torch.empty((*batch.shape[:2], new_height, new_width), dtype=batch.dtype, device="cpu", memory_format=layout)
     done = native.resize_floats(
         core.thread_context(),
         batch.data_ptr(),
@@ -65,7 +69,7 @@ def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor 
         (channels, height, width, new_height, new_width),
         out.data_ptr(),
         form,
-        is_last,
+        values | (FloatResize.INTERLEAVED if is_last else FloatResize.FLOATS),
     )
     return out if done else None
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastpipe import core
 from fastpipe.core import planes
-from fastpipe.core.planes import FloatRounding
+from fastpipe.core.planes import FloatResize, FloatRounding
 
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 SIDES = st.integers(1, 60)
@@ -76,13 +76,14 @@ def test_sums_are_added_in_order(
     """Within a larger image, so that rows have gaps; nothing but the result is written."""
     rows, columns = (height, size) if is_along else (size, width)
     out_pixels = out_pixels and channels > 1
+    values = FloatResize.INTERLEAVED if out_pixels else FloatResize.FLOATS
     large = np.random.default_rng(seed).integers(-99, 100, (height + 2, width + 3, channels)).astype(np.float32)
     around = torch.from_numpy(large).permute(2, 0, 1)
     image = (around if in_pixels else around.contiguous())[:, 1:-1, 2:-1]
     memory = torch.full((channels * rows * columns + 20,), 7.0)
     out = memory[10:-10]
     sizes = channels, height, width, rows, columns
-    done = planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, out.data_ptr(), form, out_pixels)
+    done = planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, out.data_ptr(), form, values)
     assert done
     axis = 1 if is_along else 0
     expected = np.moveaxis(weighed(np.moveaxis(image.permute(1, 2, 0).numpy(), axis, 0), size, form), 0, axis)
@@ -106,15 +107,52 @@ def test_all_instruction_sets_agree_to_the_last_bit() -> None:
             for isa in core_jobs.isas():
                 out = torch.empty((3, rows, columns))
                 arguments = image.data_ptr(), image.stride(), (*image.shape, rows, columns), out.data_ptr(), form
-                assert planes.resize_floats(core.Context(isa), *arguments, is_interleaved=False)
+                assert planes.resize_floats(core.Context(isa), *arguments)
                 results.append(out)
             assert all(torch.equal(result, results[0]) for result in results)
+
+
+@SETTINGS
+@given(st.integers(1, 4), SIDES, SIDES, SIDES, SIDES, FORMS, st.booleans(), SEEDS)
+def test_bytes_are_made_floats_before_and_bytes_afterwards(
+    context: core.Context,
+    channels: int,
+    height: int,
+    width: int,
+    rows: int,
+    columns: int,
+    form: FloatRounding,
+    in_pixels: bool,
+    seed: int,
+) -> None:
+    large = np.random.default_rng(seed).integers(0, 256, (height + 1, width + 2, channels), np.uint8)
+    around = torch.from_numpy(large).permute(2, 0, 1)
+    image = (around if in_pixels else around.contiguous())[:, 1:, 2:]
+    sizes = channels, height, width, rows, columns
+    for scale, given_floats in (
+        (FloatResize.FLOATS, image.float()),
+        (FloatResize.DIVIDE, image.float() / 255),
+        (FloatResize.MULTIPLY, image.float() * (1 / 255)),
+    ):
+        expected, result = torch.empty((channels, rows, columns)), torch.empty((channels, rows, columns))
+        given_floats = given_floats.contiguous()
+        arguments = given_floats.data_ptr(), given_floats.stride(), sizes, expected.data_ptr(), form
+        assert planes.resize_floats(context, *arguments)
+        values = FloatResize.FROM_BYTES | scale
+        assert planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, result.data_ptr(), form, values)
+        assert torch.equal(result, expected)
+        memory = torch.full((expected.numel() + 20,), 7, dtype=torch.uint8)
+        out = memory[10:-10]
+        values |= FloatResize.TO_BYTES
+        assert planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, out.data_ptr(), form, values)
+        assert torch.equal(out.view(expected.shape), expected.round().to(torch.uint8))
+        assert memory[:10].tolist() == memory[-10:].tolist() == [7] * 10
 
 
 def test_what_is_no_image_is_refused(context: core.Context) -> None:
     image = torch.zeros(400)
     at, strides = image.data_ptr(), (16, 4, 1)
     for shape in ((0, 4, 4, 4, 4), (3, 0, 4, 4, 4), (3, 4, -1, 4, 4), (3, 4, 4, 0, 4), (3, 4, 4, 4, 2**25)):
-        assert not planes.resize_floats(context, at, strides, shape, at, FloatRounding.APART, is_interleaved=False)
+        assert not planes.resize_floats(context, at, strides, shape, at, FloatRounding.APART)
     for wrong in ((16, 4, 2), (2, 12, 3), (1, 12, 4)):
-        assert not planes.resize_floats(context, at, wrong, (3, 4, 4, 4, 4), at, FloatRounding.APART, False)
+        assert not planes.resize_floats(context, at, wrong, (3, 4, 4, 4, 4), at, FloatRounding.APART)

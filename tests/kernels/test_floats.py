@@ -43,6 +43,21 @@ def test_a_resize_has_torchs_values_and_layout(
 ) -> None:
     batch = image_of(layout, channels, height, width, seed)
     expected = interpolate(batch, (rows, columns), mode="bilinear", align_corners=False, antialias=True)
+    check(batch, expected, layout)
+
+
+@needs_core
+@settings(deadline=None)
+@given(st.sampled_from(LAYOUTS), st.integers(1, 4), SIDES, SIDES, SIDES, SIDES, st.integers(0, 10**6))
+def test_a_resize_of_bytes_has_the_values_and_layout_of_v1(
+    layout: str, channels: int, height: int, width: int, rows: int, columns: int, seed: int
+) -> None:
+    batch = image_of(layout, channels, height, width, seed).mul(99).to(torch.uint8)
+    check(batch, module("torchvision.transforms._functional_tensor").resize(batch, [rows, columns]), layout)
+
+
+def check(batch: torch.Tensor, expected: torch.Tensor, layout: str) -> None:
+    rows, columns = expected.shape[-2:]
     result = floats.resized(batch, (rows, columns), "bilinear", antialias=True)
     if result is not None:
         assert floats.is_same(result, expected)
@@ -72,6 +87,7 @@ class Mode(torch.overrides.TorchFunctionMode):
 def test_what_torch_has_to_do() -> None:
     image = torch.rand(1, 3, 40, 50)
     refused = [
+        (image.half(), (20, 20), "bilinear", True),
         (image.double(), (20, 20), "bilinear", True),
         (image, (20, 20), "bicubic", True),
         (image, (20, 20), "bilinear", False),

@@ -463,16 +463,21 @@ FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, cons
  * FPC_BAD_OPERATION if torchvision leaves the images unchanged; the content of `out` is then undefined. */
 FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *operation, const uint8_t *in,
                               const int32_t shape[4], uint8_t *out);
-/* torch's interpolate(mode="bilinear", antialias=True) of float32 images. shape: channels, height, width, and the
- * result's height and width. strides: those of channels, rows and columns, in floats; either the values of a row follow
- * each other, or a pixel's channels and a row's pixels. The result's rows follow each other, in planes or as pixels. */
+/* torch's interpolate(mode="bilinear", antialias=True) of images of float32, or of bytes made floats. shape: channels,
+ * height, width, and the result's height and width. strides: those of channels, rows and columns, in values; either the
+ * values of a row follow each other, or a pixel's channels and a row's pixels. The result's rows follow each other, in
+ * planes or as pixels. */
 enum {
-    FPC_RESIZE_FUSED = 1,      /* multiply-adds are rounded once; without a flag, twice, */
-    FPC_RESIZE_FUSED_REST = 2, /* and with this one, only those that remain after groups of four */
-    FPC_RESIZE_INTERLEAVED = 4 /* the result is written as pixels */
+    FPC_RESIZE_FUSED = 1,       /* multiply-adds are rounded once; without a flag, twice, */
+    FPC_RESIZE_FUSED_REST = 2,  /* and with this one, only those that remain after groups of four */
+    FPC_RESIZE_INTERLEAVED = 4, /* the result is written as pixels */
+    FPC_RESIZE_FROM_BYTES = 8,  /* `in` is of bytes, */
+    FPC_RESIZE_DIVIDE = 16,     /* which are divided by 255 before, */
+    FPC_RESIZE_MULTIPLY = 32,   /* or multiplied by 1 / 255 */
+    FPC_RESIZE_TO_BYTES = 64    /* `out` is of bytes, rounded to nearest even */
 };
-FPC_API int fpc_resize_floats(fpc_context *context, const float *in, const int64_t strides[3], const int32_t shape[5],
-                              int flags, float *out);
+FPC_API int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5],
+                              int flags, void *out);
 /* Adds up images of `count` bytes times weights (0 to 1, with the sum 1), in float32 and in order, and truncates. */
 FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
                            int image_count, int64_t count, uint8_t *out);

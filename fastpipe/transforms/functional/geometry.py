@@ -104,16 +104,14 @@ def resize_tensor(
     # torch's interpolate refuses antialias in other modes, in which it has no effect.
     use_antialias = False if antialias is None else antialias and smooth
 
+    if not is_scripting() and img.ndim >= 3:
+        resized = floats.resized(img if img.ndim > 3 else img.unsqueeze(0), size, interpolation, use_antialias)
+        if resized is not None:
+            return resized if img.ndim > 3 else resized.squeeze(0)
     img, need_cast, need_squeeze, out_dtype = cast_squeeze_in(img, [torch.float32, torch.float64])
-    resized: Tensor | None = None
-    if not is_scripting():
-        resized = floats.resized(img, size, interpolation, use_antialias)
-    if resized is not None:
-        img = resized
-    else:
-        # Giving align_corners in other modes is an error; not giving it in these modes is a warning.
-        align_corners = False if smooth else None
-        img = interpolate(img, size=size, mode=interpolation, align_corners=align_corners, antialias=use_antialias)
+    # Giving align_corners in other modes is an error; not giving it in these modes is a warning.
+    align_corners = False if smooth else None
+    img = interpolate(img, size=size, mode=interpolation, align_corners=align_corners, antialias=use_antialias)
     if interpolation == "bicubic" and out_dtype == torch.uint8:
         img = img.clamp(min=0, max=255)
     return cast_squeeze_out(img, need_cast=need_cast, need_squeeze=need_squeeze, out_dtype=out_dtype)

@@ -179,6 +179,10 @@ typedef struct fpc_kernels {
     /* float_resize.c: transpose FPC_WEIGH_GROUP rows of `count` floats to columns of FPC_WEIGH_GROUP, and back. */
     void (*floats_to_columns)(const float *const *rows, int64_t count, float *columns);
     void (*columns_to_floats)(const float *columns, int64_t count, float *rows, int64_t stride);
+    /* These read and write nothing else: convert bytes to floats, divided by one number and multiplied by another, and
+     * floats from 0 to 255 to the nearest bytes. */
+    void (*scale_bytes)(const uint8_t *in, int64_t count, float divisor, float factor, float *out);
+    void (*round_floats)(const float *in, int64_t count, uint8_t *out);
     /* Adds up weighted values; reads and writes whole groups of FPC_WEIGH_GROUP. */
     void (*weigh_rows)(const fpc_weighing *weighing, float *out);
     /* The same, one after the other: `apart` products after the first are rounded before they are added, the rest not. */
@@ -274,6 +278,8 @@ typedef struct fpc_kernels {
         .floats_of = floats_of,                                                                                        \
         .floats_to_columns = floats_to_columns,                                                                        \
         .columns_to_floats = columns_to_floats,                                                                        \
+        .scale_bytes = scale_bytes,                                                                                    \
+        .round_floats = round_floats,                                                                                  \
         .weigh_rows = weigh_rows,                                                                                      \
         .weigh_in_order = weigh_in_order,                                                                              \
         .weigh_to_bytes = weigh_to_bytes,                                                                              \

@@ -1,4 +1,4 @@
-/* float_resize.c: torch's antialiased, bilinear resize of float32 images (UpSampleKernel.cpp: HelperInterpLinear,
+/* float_resize.c: torch's antialiased, bilinear resize by floats (UpSampleKernel.cpp: HelperInterpLinear,
  * separable_upsample_generic_Nd_kernel_impl): first along rows, then along columns. Products are added in the order of
  * the inputs; which of them are rounded before, torch's compiler has decided. FPC_WEIGH_GROUP rows are transposed for
  * the pass along them, so that both passes add up rows of values. It must be compiled without contraction of
@@ -21,10 +21,11 @@ typedef struct float_axis {
 
 typedef struct float_resize {
     int32_t channels, height, width, out_height, out_width;
-    int32_t rounding; /* FPC_RESIZE_... */
+    int flags; /* FPC_RESIZE_... */
     const fpc_kernels *kernels;
     float_axis along, down;
     const float **taps;
+    float *wide;    /* ROWS rows of bytes as floats */
     float *columns; /* ROWS rows of the input, transposed: each column's ROWS values follow each other */
     float *lines;   /* the same rows resized, transposed, in the order of a row of the result */
     float *passed;  /* all rows resized; a multiple of ROWS */
@@ -76,8 +77,8 @@ static void weigh(const float_resize *resize, const float_axis *axis, int32_t ou
     const int32_t taps = axis->counts[output];
     const fpc_weighing weighing = {resize->taps, axis->weights + output * axis->most_taps, taps, count};
     int32_t apart = taps - 1;
-    if (resize->rounding == FPC_RESIZE_FUSED) apart = 0;
-    if (resize->rounding == FPC_RESIZE_FUSED_REST) apart -= apart % 4;
+    if (resize->flags & FPC_RESIZE_FUSED) apart = 0;
+    if (resize->flags & FPC_RESIZE_FUSED_REST) apart -= apart % 4;
     resize->kernels->weigh_in_order(&weighing, apart, out);
 }
 
@@ -119,11 +120,42 @@ static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step) {
     resize->values = (int64_t)resize->channels * resize->out_width;
     resize->stride = (resize->values + 2 * ROWS - 1) / ROWS * ROWS;
     resize->taps = take(memory, &at, most * (int64_t)sizeof(float *));
-    resize->columns = take(memory, &at, ((int64_t)resize->width * step + ROWS) * ROWS * floats);
+    const int64_t row = (int64_t)resize->width * step;
+    resize->wide = take(memory, &at, resize->flags & FPC_RESIZE_FROM_BYTES ? row * ROWS * floats : 0);
+    resize->columns = take(memory, &at, (row + ROWS) * ROWS * floats);
     resize->lines = take(memory, &at, (resize->values + ROWS) * ROWS * floats);
     resize->row = take(memory, &at, resize->stride * floats);
     resize->passed = take(memory, &at, padded_rows * resize->stride * floats);
     return at;
+}
+
+/* Points to ROWS rows of floats from row y on; the last row is repeated. */
+static void find_rows(const float_resize *resize, const void *in, int64_t at, int64_t stride, int32_t y, int32_t step,
+                      const float *rows[ROWS]) {
+    const int64_t count = (int64_t)resize->width * step;
+    const float divisor = resize->flags & FPC_RESIZE_DIVIDE ? 255.0f : 1.0f;
+    const float factor = resize->flags & FPC_RESIZE_MULTIPLY ? (float)(1.0 / 255.0) : 1.0f;
+    for (int32_t i = 0; i < ROWS; i++) {
+        const int64_t place = at + (y + i < resize->height ? y + i : resize->height - 1) * stride;
+        if (!(resize->flags & FPC_RESIZE_FROM_BYTES)) {
+            rows[i] = (const float *)in + place;
+        } else if (i > 0 && y + i >= resize->height) {
+            rows[i] = rows[i - 1];
+        } else {
+            float *const wide = resize->wide + i * count;
+            resize->kernels->scale_bytes((const uint8_t *)in + place, count, divisor, factor, wide);
+            rows[i] = wide;
+        }
+    }
+}
+
+/* Writes `count` values of the result from `at` on. */
+static void write_values(const float_resize *resize, const float *values, int64_t count, void *out, int64_t at) {
+    if (resize->flags & FPC_RESIZE_TO_BYTES) {
+        resize->kernels->round_floats(values, count, (uint8_t *)out + at);
+    } else {
+        memcpy((float *)out + at, values, (size_t)count * sizeof *values);
+    }
 }
 
 static bool fits(const int32_t shape[5]) {
@@ -133,16 +165,15 @@ static bool fits(const int32_t shape[5]) {
     return true;
 }
 
-int fpc_resize_floats(fpc_context *context, const float *in, const int64_t strides[3], const int32_t shape[5],
-                      int flags, float *out) {
+int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5], int flags,
+                      void *out) {
     float_resize resize = {.channels = shape[0],
                            .height = shape[1],
                            .width = shape[2],
                            .out_height = shape[3],
                            .out_width = shape[4],
-                           .rounding = flags & (FPC_RESIZE_FUSED | FPC_RESIZE_FUSED_REST),
+                           .flags = flags,
                            .kernels = context->kernels};
-    const bool interleaved = flags & FPC_RESIZE_INTERLEAVED;
     if (!fits(shape)) return FPC_BAD_OPERATION;
     const int32_t channels = resize.channels;
     const bool in_pixels = channels > 1 && strides[0] == 1 && strides[2] == channels;
@@ -157,32 +188,29 @@ int fpc_resize_floats(fpc_context *context, const float *in, const int64_t strid
     if (!find_taps(&resize.along, resize.width, resize.out_width)) return FPC_BAD_OPERATION;
     if (!find_taps(&resize.down, resize.height, resize.out_height)) return FPC_BAD_OPERATION;
 
-    const int64_t out_step = interleaved ? channels : 1, out_channel = interleaved ? 1 : resize.out_width;
+    const bool out_pixels = flags & FPC_RESIZE_INTERLEAVED;
+    const int64_t out_step = out_pixels ? channels : 1, out_channel = out_pixels ? 1 : resize.out_width;
     for (int32_t y = 0; y < resize.height; y += ROWS) {
         for (int32_t first = 0; first < channels; first += step) {
             const float *rows[ROWS];
-            for (int32_t i = 0; i < ROWS; i++) {
-                const int64_t row = y + i < resize.height ? y + i : resize.height - 1;
-                rows[i] = in + first * strides[0] + row * strides[1];
-            }
+            find_rows(&resize, in, first * strides[0], strides[1], y, step, rows);
             pass_along(&resize, rows, step, first, step, out_step, out_channel);
         }
         context->kernels->columns_to_floats(resize.lines, resize.values, resize.passed + y * resize.stride,
                                             resize.stride);
     }
-    const int64_t plane = (int64_t)resize.out_height * resize.out_width, row_bytes = resize.out_width * sizeof(float);
+    const int64_t width = resize.out_width, plane = width * resize.out_height;
     for (int32_t y = 0; y < resize.out_height; y++) {
         for (int32_t k = 0; k < resize.down.counts[y]; k++) {
             resize.taps[k] = resize.passed + (resize.down.starts[y] + k) * resize.stride;
         }
         weigh(&resize, &resize.down, y, resize.values, resize.row);
-        if (interleaved) {
-            memcpy(out + y * resize.values, resize.row, (size_t)(resize.values * (int64_t)sizeof(float)));
+        if (out_pixels) {
+            write_values(&resize, resize.row, resize.values, out, y * resize.values);
             continue;
         }
         for (int32_t c = 0; c < channels; c++) {
-            memcpy(out + c * plane + (int64_t)y * resize.out_width, resize.row + (int64_t)c * resize.out_width,
-                   (size_t)row_bytes);
+            write_values(&resize, resize.row + c * width, width, out, c * plane + y * width);
         }
     }
     fpc_context_trim(context);

@@ -13,6 +13,19 @@ static inline void weigh_exactly_group(const fpc_exact_weighing *exact, int64_t 
     for (int i = 0; i < FPC_DOUBT_GROUP; i++) out[at + i] = (uint8_t)rintf(sums[i]);
 }
 
+static void scale_bytes(const uint8_t *in, int64_t count, float divisor, float factor, float *out) {
+    if (divisor == 1.0f) {
+        for (int64_t i = 0; i < count; i++) out[i] = (float)in[i] * factor;
+    } else {
+        for (int64_t i = 0; i < count; i++) out[i] = (float)in[i] / divisor;
+    }
+}
+
+static void round_floats(const float *in, int64_t count, uint8_t *out) {
+    const float whole = 0x1.8p23f; /* floats of this size have no bits after the point */
+    for (int64_t i = 0; i < count; i++) out[i] = (uint8_t)(int32_t)((in[i] + whole) - whole);
+}
+
 /* The columns from `first` on of the transposition of FPC_WEIGH_GROUP rows, and back. */
 static inline void some_to_columns(const float *const *rows, int64_t first, int64_t count, float *columns) {
     for (int64_t x = first; x < count; x++) {

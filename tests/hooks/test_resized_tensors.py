@@ -1,0 +1,110 @@
+"""torchvision's resize of tensors that have their pixels, under `fastpipe.install`: torchvision's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torchvision_here import module
+
+import fastpipe
+from fastpipe import core
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.kernels import floats
+
+F, V, VF, tv_tensors = (
+    module(f"torchvision.{name}")
+    for name in ("transforms.functional", "transforms.v2", "transforms.v2.functional", "tv_tensors")
+)
+needs_core = pytest.mark.skipif(not core.available(), reason="torchvision does it")
+V1 = "torchvision.transforms._functional_tensor.resize"
+V2 = "torchvision.transforms.v2.functional._geometry.resize_image"
+IMAGE = torch.rand(3, 97, 131, generator=torch.Generator().manual_seed(0))
+PIXELS = IMAGE.permute(1, 2, 0).contiguous().permute(2, 0, 1)
+BYTES = (IMAGE * 255).to(torch.uint8)
+
+TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
+    "floats": (V1, lambda: F.resize(IMAGE, [50, 60], antialias=True)),
+    "bytes": (V1, lambda: F.resize(BYTES, [50], antialias=True)),
+    "halves": (V1, lambda: F.resize(IMAGE.half(), [200, 60], antialias=True)),
+    "a batch": (V1, lambda: F.resize(IMAGE.repeat(2, 1, 1, 1), [50, 60], antialias=True)),
+    "a crop": (V1, lambda: F.resized_crop(IMAGE, 5, 7, 60, 70, [50, 60], antialias=True)),
+    "floats by v2": (V2, lambda: VF.resize(IMAGE, [50, 60])),
+    "pixels by v2": (V2, lambda: VF.resize(PIXELS, [50, 60])),
+    "bytes by v2": (V2, lambda: VF.resize(BYTES, [50, 60])),
+    "a class of v2's": (V2, lambda: V.Resize(50)(tv_tensors.Image(IMAGE))),
+    "a sample": (V2, lambda: V.Resize((50, 60))({"image": tv_tensors.Image(BYTES), "number": 3})["image"]),
+}
+LEFT: dict[str, Callable[[], Any]] = {
+    "without smoothing": lambda: F.resize(IMAGE, [50, 60], antialias=False),
+    "cubic": lambda: F.resize(IMAGE, [50, 60], F.InterpolationMode.BICUBIC, antialias=True),
+    "doubles": lambda: VF.resize(IMAGE.double(), [50, 60]),
+    "a mask": lambda: VF.resize(tv_tensors.Mask(BYTES), [50, 60]),
+    "a gradient": lambda: VF.resize(IMAGE.clone().requires_grad_(), [50, 60]).detach(),
+    "a trace": lambda: torch.jit.trace(lambda image: VF.resize(image, [50, 60]), IMAGE)(IMAGE),
+    "a script": lambda: torch.jit.script(F.resize)(IMAGE, [50, 60], antialias=True),
+    "the same size": lambda: VF.resize(IMAGE, [97, 131]),
+}
+
+
+def images() -> int:
+    return sum(LEDGER.site("function", name).images for name in (V1, V2))
+
+
+def facts(image: torch.Tensor) -> object:
+    return type(image), image.dtype, image.stride(), image.as_subclass(torch.Tensor).tolist()
+
+
+@needs_core
+@pytest.mark.parametrize("name", TAKEN)
+def test_values_and_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if floats.rounding() is None:
+        pytest.skip("this torch rounds otherwise")
+    site, call = TAKEN[name]
+    expected = facts(call())
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        assert facts(call()) == expected
+        assert LEDGER.site("function", site).images == 1
+    assert facts(call()) == expected
+
+
+@pytest.mark.filterwarnings("ignore:.*TracerWarning|.*TorchScript|`torch.jit")
+@pytest.mark.parametrize("name", LEFT)
+def test_what_torchvision_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = facts(LEFT[name]())
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        assert facts(LEFT[name]()) == expected
+
+
+def test_errors_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = [lambda: VF.resize(IMAGE, [0, 5]), lambda: VF.resize(IMAGE, "50"), lambda: F.resize(IMAGE, [0, 5])]
+
+    def errors() -> list[tuple[type, str]]:
+        found = []
+        for call in calls:
+            with pytest.raises((RuntimeError, TypeError, ValueError)) as caught:
+                call()
+            found.append((caught.type, str(caught.value)))
+        return found
+
+    expected = errors()
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        assert errors() == expected
+
+
+@needs_core
+def test_a_first_call_of_v2_on_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How torchvision resizes bytes is found out by a call of the function that is replaced."""
+    from fastpipe.kernels import v2_tensors
+
+    v2_tensors.resizes_natively.cache_clear()
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        VF.resize(BYTES, [50, 60])
+        site = LEDGER.site("function", V2)
+        assert (site.images, site.left) == (1, {})
