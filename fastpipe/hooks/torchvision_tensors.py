@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.kinds import is_tensor
 from fastpipe.hooks.patches import Patches
+from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +50,7 @@ class _Resize(FasterFunction):
     """The antialiased, bilinear resize of v1, which computes with floats."""
 
     def takes(self, img: object, size: object, interpolation: object = "bilinear", antialias: object = True) -> bool:
-        return interpolation == "bilinear" and antialias is True and _is_plain(img) and img.ndim in (3, 4)
+        return interpolation == "bilinear" and antialias is True and (is_pending(img) or _is_plain(img))
 
     def make(
         self, img: torch.Tensor, size: list[int], interpolation: str = "bilinear", antialias: bool = True
@@ -59,7 +60,7 @@ class _Resize(FasterFunction):
         from fastpipe.kernels.floats import rounding
         from fastpipe.transforms.functional.geometry import resize_tensor
 
-        if img.dtype == torch.float64 or rounding() is None:
+        if img.dtype == torch.float64 or img.ndim not in (3, 4) or rounding() is None:
             return None
         return resize_tensor(img, size, interpolation, antialias)
 
