@@ -191,7 +191,7 @@ def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
     return _decoded(data, header, channels, wanted.is_rgb, orientation)
 
 
-_COLORS = {1: ("L",), 3: ("L", "YCbCr", "RGB", "P")}
+_COLORS = {1: ("L", "YCbCr"), 3: ("L", "YCbCr", "RGB", "P")}
 
 
 def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientation: int) -> Pixels | str:
@@ -210,11 +210,14 @@ def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientati
         job.flip()
     if upended:
         job.flip_vertically()
-    if channels == 1:
+    is_luma = channels == 1 and header.format == "JPEG"
+    if channels == 1 and not is_luma:
         job.gray(1)  # the three channels are equal
     pixels = np.empty((height, width, channels) if channels == 3 else (height, width), np.uint8)
     job.write_array(pixels if channels == 1 or is_rgb else pixels[..., ::-1])
+    job.raw.indices = is_luma
     status, warned = core.run(job), job.raw.warned
+    job.raw.indices = False
     core.give_back(job)
     if status:
         return core.status_text(status)

@@ -327,7 +327,7 @@ typedef struct fpc_job {
     const fpc_operation *operations;
     int32_t operation_count;
     /* Channels before the operations. 0: 3 channels, gray repeated, as convert("RGB"). 1: 1 channel, the indices of a
-     * PNG with a palette or the values of a gray one; other files are refused. */
+     * PNG with a palette, the values of a gray one, or a JPEG's luma; other files are refused. */
     int32_t indices;
     fpc_sink sink;
     /* The outcome. */

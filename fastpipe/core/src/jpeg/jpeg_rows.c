@@ -1,7 +1,8 @@
-/* jpeg_rows.c: makes rows of RGB from the MCU rows of coefficients.
+/* jpeg_rows.c: makes rows of RGB, or of the luma alone, from the MCU rows of coefficients.
  *
  * Each component has a ring of sample rows with room for two MCU rows: the current one, and the one before or after it,
  * whose nearest row is mixed in by upsampling. Rows and columns that the box doesn't need aren't computed. */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ typedef struct jpeg_rows {
     component components[3];
     int component_count;
     int color;
+    bool luma;
     int fused; /* Cb and Cr have half the columns, and are upsampled together with the color conversion */
     int y, bottom, left, width;
     int next_mcu_row;
@@ -81,15 +83,17 @@ static int open_file(void *decoder, const uint8_t *data, size_t length, bool ind
     jpeg_rows *rows = decoder;
     (void)max_bytes;
     rows->status = FPC_BAD_REGION; /* not started */
+    rows->luma = indices;
     const int status = rows->kind->open(rows->source, data, length, &rows->frame);
     if (status != FPC_OK) return status;
     *header = &rows->frame->header;
-    return indices ? FPC_UNSUPPORTED_COLOR : FPC_OK;
+    return rows->luma && (*header)->color == FPC_RGB ? FPC_UNSUPPORTED_COLOR : FPC_OK;
 }
 
 static int open_parts(void *decoder, const fpc_parts *parts, int64_t max_bytes, const fpc_header **header) {
     jpeg_rows *rows = decoder;
     rows->status = FPC_BAD_REGION; /* not started */
+    rows->luma = false;
     const int status = rows->kind->open_parts(rows->source, parts, max_bytes, &rows->frame);
     if (status == FPC_OK) *header = &rows->frame->header;
     return status;
@@ -157,7 +161,7 @@ static int prepare(jpeg_rows *rows, const fpc_box *box, int64_t max_bytes) {
     const int three = header->components == 3 && (header->color == FPC_YCBCR || header->color == FPC_RGB);
     if (!three && !(header->components == 1 && header->color == FPC_GRAY)) return FPC_UNSUPPORTED_COLOR;
     if (!fpc_box_within(box, header)) return FPC_BAD_REGION;
-    rows->component_count = header->components;
+    rows->component_count = rows->luma ? 1 : header->components;
     rows->color = header->color;
     rows->y = top;
     rows->bottom = top + height;
@@ -263,6 +267,10 @@ static void make_row(jpeg_rows *rows, int y, uint8_t *rgb) {
         return;
     }
     const uint8_t *first = full_row(rows, &components[0], y);
+    if (rows->luma) {
+        memcpy(rgb, first, (size_t)rows->width);
+        return;
+    }
     if (rows->component_count == 1) {
         rows->kernels->planes_to_rgb(first, first, first, rgb, rows->width);
         return;
