@@ -316,6 +316,22 @@ chains(
         "TorchSSL: FlexMatch": FlexMatch,
     },
 )
+
+
+@pipeline("NVIDIA/apex imagenet: training")
+def apex(photos: Photos) -> Iterable[Any]:
+    """Images that the collate function makes arrays."""
+    chain = T.Compose([T.RandomResizedCrop(224), T.RandomHorizontalFlip()])
+
+    def collate(samples: list[tuple[Any, int]]) -> tuple[Any, Any]:
+        batch = torch.zeros((len(samples), 3, 224, 224), dtype=torch.uint8)
+        for number, (image, _) in enumerate(samples):
+            batch[number] += torch.from_numpy(np.rollaxis(np.asarray(image, dtype=np.uint8), 2))
+        return batch, torch.tensor([target for _, target in samples], dtype=torch.int64)
+
+    return loader(len(photos.files), lambda index: (chain(opened(photos.files[index])), index), collate_fn=collate)
+
+
 chains(
     own,
     {
@@ -373,6 +389,21 @@ chains(
         ),
         "uoguelph-mlrg/Cutout": lambda: T.Compose(
             [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), *tensor(), Cutout()]
+        ),
+        "pytorch/vision documentation: v2, floats first": lambda: V.Compose(
+            [
+                V.ToImage(),
+                V.ToDtype(torch.float32, scale=True),
+                V.RandomResizedCrop(224, antialias=True),
+                V.RandomHorizontalFlip(),
+                V.Normalize(MEAN, STD),
+            ]
+        ),
+        "Kaggle notebooks: floats first": lambda: T.Compose(
+            [T.ToTensor(), T.Resize((224, 224), antialias=True), T.RandomHorizontalFlip(), T.Normalize(MEAN, STD)]
+        ),
+        "lukemelas/EfficientNet-PyTorch: advprop": lambda: T.Compose(
+            [T.Resize(248, BICUBIC), T.CenterCrop(224), T.ToTensor(), lambda image: image * 2.0 - 1.0]
         ),
         "JDAI-CV/fast-reid": lambda: T.Compose(
             [

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from _pipelines import PIPELINES, F, Make, Photos, T, V, chains, loader, masks_of, of_file, opened, pipeline, tensor
 from harness import MEAN, STD
-from PIL import Image, ImageFilter, ImageOps
+from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision_here import module
 
 NEAREST = T.InterpolationMode.NEAREST
@@ -411,3 +411,39 @@ def spade(image: Any, mask: Any) -> Any:
 
     label = chain(NEAREST)(mask) * 255.0
     return chain(T.InterpolationMode.BICUBIC, _NORMALIZE)(image), label
+
+
+@of_mask("DengPingFan/SINet: training")
+def sinet(image: Any, mask: Any) -> Any:
+    """A flip, a crop, a turn, four enhancements, and a mask with pepper."""
+    mask = mask.convert("L")
+    if random.randint(0, 1):
+        image, mask = image.transpose(Image.FLIP_LEFT_RIGHT), mask.transpose(Image.FLIP_LEFT_RIGHT)
+    width, height = image.size
+    right, bottom = random.randrange(width - 30, width), random.randrange(height - 30, height)
+    box = (width - right) >> 1, (height - bottom) >> 1, (width + right) >> 1, (height + bottom) >> 1
+    image, mask = image.crop(box), mask.crop(box)
+    if random.random() > 0.8:
+        angle = random.randint(-15, 14)
+        image, mask = image.rotate(angle, Image.BICUBIC), mask.rotate(angle, Image.BICUBIC)
+    for kind, most in (("Brightness", 15), ("Contrast", 15), ("Color", 20), ("Sharpness", 30)):
+        image = getattr(ImageEnhance, kind)(image).enhance(random.randint(5, most) / 10)
+    pixels = np.array(mask)
+    for _ in range(int(0.0015 * pixels.size)):
+        pixels[random.randrange(pixels.shape[0]), random.randrange(pixels.shape[1])] = random.choice((0, 255))
+    to_tensor = T.Compose([T.Resize((352, 352)), T.ToTensor()])
+    return _NORMALIZE(to_tensor(image)), to_tensor(Image.fromarray(pixels))
+
+
+@of_file("facebookresearch/detectron2: mapper", None)
+def detectron(file: str) -> Any:
+    """BGR arrays, resized by Pillow."""
+    with open(file, "rb") as opened_file:
+        pixels = np.asarray(ImageOps.exif_transpose(Image.open(opened_file)).convert("RGB"))[:, :, ::-1]
+    height, width = pixels.shape[:2]
+    scale = random.choice((320, 352, 384)) / min(height, width)
+    image = Image.fromarray(pixels).resize((int(width * scale + 0.5), int(height * scale + 0.5)), Image.BILINEAR)
+    pixels = np.asarray(image)
+    if random.random() < 0.5:
+        pixels = np.flip(pixels, axis=1)
+    return torch.as_tensor(np.ascontiguousarray(pixels.transpose(2, 0, 1)))

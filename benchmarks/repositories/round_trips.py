@@ -170,3 +170,28 @@ def sgrvinod(name: str) -> Any:
     image = F.to_pil_image(pixels[:, y : y + sides[0], x : x + sides[1]])
     image = F.hflip(image) if random.random() < 0.5 else image
     return F.normalize(F.to_tensor(F.resize(image, (300, 300))), MEAN, STD)
+
+
+@of_file("magicleap/SuperGluePretrainedNetwork")
+def superglue(file: str) -> Any:
+    """Gray floats of one size."""
+    image = cv2.resize(cv2.imread(file, cv2.IMREAD_GRAYSCALE).astype("float32"), (640, 480))
+    return torch.from_numpy(image / 255.0).float()[None]
+
+
+@of_file("swz30/MPRNet: deblurring")
+def mprnet(file: str) -> Any:
+    """Colours of whole images, and a patch of both as tensors, turned."""
+    image, target = opened(file), opened(file)
+    if random.randint(0, 2) == 1:
+        image, target = F.adjust_gamma(image, 1), F.adjust_gamma(target, 1)
+    if random.randint(0, 2) == 1:
+        factor = 1 + (0.2 - 0.4 * random.random())
+        image, target = F.adjust_saturation(image, factor), F.adjust_saturation(target, factor)
+    image, target = F.to_tensor(image), F.to_tensor(target)
+    top, left = random.randint(0, target.shape[1] - 128), random.randint(0, target.shape[2] - 128)
+    both = [one[:, top : top + 128, left : left + 128] for one in (image, target)]
+    turn = random.randint(0, 8)
+    if turn in (1, 2):
+        return [one.flip(turn) for one in both]
+    return [torch.rot90(one, turn - 2, (1, 2)) for one in both] if 3 <= turn <= 5 else both
