@@ -34,12 +34,16 @@ def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> T
     """
     if mode != "bilinear" or not antialias or batch.dtype not in _VALUES or batch.ndim != 4:
         return None
+    if torch.get_num_threads() > _MOST_THREADS:
+        return None
     if batch.numel() == 0 or not planes.is_plain(batch) or batch.requires_grad or torch_modes_active():
         return None
     form = rounding()
     return None if form is None else _resized(batch, size, form)
 
 
+_MOST_THREADS = 4
+"""torch resizes with all of its threads, the core with one, which is some four times as fast as one of torch's."""
 _VALUES = {torch.float32: FloatResize.FLOATS, torch.uint8: FloatResize.FROM_BYTES | FloatResize.TO_BYTES}
 
 

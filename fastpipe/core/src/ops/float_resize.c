@@ -3,7 +3,6 @@
  * the inputs; which of them are rounded before, torch's compiler has decided. FPC_WEIGH_GROUP rows are transposed for
  * the pass along them, so that both passes add up rows of values. It must be compiled without contraction of
  * floating-point operations. */
-#include <limits.h>
 #include <math.h>
 #include <string.h>
 
