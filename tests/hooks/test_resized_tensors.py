@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -47,15 +47,6 @@ LEFT: dict[str, Callable[[], Any]] = {
     "a script": lambda: torch.jit.script(F.resize)(IMAGE, [50, 60], antialias=True),
     "the same size": lambda: VF.resize(IMAGE, [97, 131]),
 }
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """With many threads torch is as fast as the core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def images() -> int:

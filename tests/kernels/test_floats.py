@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 
 import pytest
 import torch
@@ -21,15 +20,6 @@ interpolate = torch.nn.functional.interpolate
 needs_core = pytest.mark.skipif(not core.available(), reason="the core isn't there")
 SIDES = st.integers(2, 90)
 LAYOUTS = ("planes", "pixels", "window of planes", "window of pixels", "columns", "batch", "batch of pixels")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """With many threads torch is as fast as the core."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def image_of(layout: str, channels: int, height: int, width: int, seed: int) -> torch.Tensor:
