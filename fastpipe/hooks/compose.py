@@ -85,7 +85,7 @@ class ComposeCalls:
             plain: the library's own method.
         """
         call = self.planned(compose.transforms)
-        if call is None:
+        if call is None or not call.takes(image):
             return plain(compose, image)
         if self.site.is_check_due():
             return self._checked(call, image)

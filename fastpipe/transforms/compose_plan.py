@@ -46,12 +46,13 @@ class ComposePlan:
         draws: whether any transforms are drawn.
     """
 
-    __slots__ = ("_composites", "_dicts", "_lengths", "_members", "_transforms", "draws", "runs")
+    __slots__ = ("_composites", "_dicts", "_fills_by_class", "_lengths", "_members", "_transforms", "draws", "runs")
 
     def __init__(self, transforms: Iterable[object]) -> None:
         self._transforms = tuple(transforms)
         self.runs = tuple(pipelines_of([member for transform in self._transforms for member in flatten(transform)]))
         within = [one for transform in self._transforms for one in all_within(transform)]
+        self._fills_by_class = any(map(fills_by_class, within))
         self._composites = [one for one in within if members_within(one)]
         self._members = list(map(members_within, self._composites))
         # A method or a hook that is set on an instance makes one of these dicts longer.
@@ -71,10 +72,25 @@ class ComposePlan:
             and (not self._composites or list(map(members_within, self._composites)) == self._members)
         )
 
+    def takes(self, image: object) -> bool:
+        """True if the image's class is the one for which the transforms are drawn, or makes no difference."""
+        return not self._fills_by_class or not is_opened_file(image)
+
     def __call__(self, image: object) -> object:
         for run in self.runs:
             image = run_one(run, image)
         return image
+
+
+def fills_by_class(transform: object) -> bool:
+    """True if a transform of v2's has a fill for ``PIL.Image.Image``, which it looks up by the image's class."""
+    fill = getattr(transform, "__dict__", {}).get("_fill")
+    return isinstance(fill, dict) and Image.Image in fill
+
+
+def is_opened_file(image: object) -> bool:
+    """True for Pillow's images of a class of their own, as an opened file that nothing has been done to."""
+    return isinstance(image, Image.Image) and image.__class__ is not Image.Image
 
 
 def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage) -> object:
@@ -202,7 +218,7 @@ class ComposePlanSlot:
         if known is None or not known.holds(transforms):
             known = ComposePlan(transforms) if isinstance(transforms, LISTS) else _NONE
             object.__setattr__(self, "_compose_plan", known)
-        if not known.draws:
+        if not known.draws or not known.takes(image):
             return None
         serve_torch_loader()  # in a worker of torch's loader, for any dataset
         return known

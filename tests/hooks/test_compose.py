@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import gc
 import io
 import itertools
 import pickle
 import random
 import subprocess
 import sys
+import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -415,6 +419,30 @@ def test_samples_with_boxes_are_torchvision_s(photos: list[Path]) -> None:
         assert torch.equal(target["boxes"], plain_target["boxes"])
         assert target["name"] == plain_target["name"]
     assert state.draws_like(plain_state)
+
+
+@pytest.mark.parametrize("check", [0, 2])
+@pytest.mark.parametrize("opened_file", [True, False])
+@pytest.mark.parametrize("with_boxes", [True, False])
+def test_a_fill_for_pillow_s_class_is_none_for_a_class_of_a_file(
+    photos: list[Path], check: int, opened_file: bool, with_boxes: bool
+) -> None:
+    fills = {Image.Image: (200, 10, 30), "others": 5}
+    transform = v2.Compose([v2.RandomRotation((20, 40), fill=fills), v2.RandomHorizontalFlip(), v2.ToImage()])
+
+    def made() -> list[Any]:
+        seeded()
+        found = []
+        for path in (photos[0], photos[1], photos[4]):
+            image = Image.open(path) if opened_file else Image.open(path).convert("RGB")
+            boxes = tv_tensors.BoundingBoxes([[0, 0, *image.size]], format="XYXY", canvas_size=image.size[::-1])  # type: ignore[call-overload]
+            found.append((transform(image, {"boxes": boxes})[0] if with_boxes else transform(image)).tolist())
+        return found
+
+    expected = made()
+    with warnings.catch_warnings(), fastpipe.install(check=check):
+        warnings.simplefilter("error", FastpipeWarning)
+        assert made() == expected
 
 
 def test_changes_of_a_compose_are_seen_at_once(photos: list[Path]) -> None:

@@ -29,7 +29,7 @@ from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run
+from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run, fills_by_class, is_opened_file
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import Function, by_fastpipe, with_functional
@@ -232,7 +232,7 @@ def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
         not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
     ):
         return None
-    if torch_modes_active():
+    if torch_modes_active() or (is_opened_file(image) and fills_by_class(transform)):
         return None
     try:
         return draw_and_run(transform.draw, image, shape)
