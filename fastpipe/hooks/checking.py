@@ -40,7 +40,7 @@ def check_call(
     """
     from fastpipe.rng.state import GeneratorStates
 
-    before = GeneratorStates.of()
+    before, failed = GeneratorStates.of(), None
     begun = clock()
     try:
         result = fast()
@@ -48,7 +48,9 @@ def check_call(
         _make_pixels(result)
     except Exception as error:  # raised again, unless the library can make the result
         before.restore()
-        return _plain_instead(site, error, plain)
+        failed = error
+    if failed is not None:  # outside of the handler: the library's error has no context
+        return _plain_instead(site, failed, plain)
     fast_seconds = clock() - begun
     before.restore()
     begun = clock()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
 from fastpipe.hooks.checking import OTHER_VALUES, check_value
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.kinds import is_pillow_image
+from fastpipe.hooks.ledger import LEDGER, Site, failure
 from fastpipe.hooks.patches import Function
 from fastpipe.pending import is_pending
 
@@ -50,11 +52,15 @@ class FasterFunction(ABC):
         if not self.takes(*args, **kwargs) or (site := self.site).is_off:
             return self._plain(*args, **kwargs)
         begun = time.perf_counter()
+        failed = ""
         try:
             value = self.make(*args, **kwargs)
         except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
+            failed = failure(error)
+            _raise_again(filter(is_pillow_image, (*args, *kwargs.values())), error)
+        if failed:  # outside of the handler: the library's error has no context
             value = self._plain(*args, **kwargs)
-            site.count_failed(error)
+            site.count_plain(failed)
             return value
         seconds = time.perf_counter() - begun
         if value is None or isinstance(value, str):
@@ -70,3 +76,11 @@ class FasterFunction(ABC):
         value = check_value(site, value, seconds, partial(self.expected, *args, **kwargs), difference)
         site.count(None)
         return value
+
+
+def _raise_again(images: Iterable[object], error: Exception) -> None:
+    """Has the library's own function see the error of a broken file that Pillow raises only once."""
+    for image in images:
+        from fastpipe.program.mistakes import raise_again
+
+        raise_again(image, error)

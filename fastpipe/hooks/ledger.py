@@ -30,6 +30,14 @@ _FOLDED_FROM = 8
 """The number of ledger files of ended processes from which on they are merged: each new process reads all."""
 
 
+def failure(error: Exception) -> str:
+    """The reason for the report, for images made in the plain way because fastpipe failed.
+
+    A caller keeps this, and not the error, whose frames hold the caller's own, until the plain way has worked.
+    """
+    return f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken"
+
+
 @dataclass
 class Site:
     """A hooked transform, dataset, library function or loader.
@@ -91,7 +99,7 @@ class Site:
 
     def count_failed(self, error: Exception, images: int = 1) -> None:
         """Counts images made in the plain way because fastpipe failed."""
-        self.count_plain(f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken", images)
+        self.count_plain(failure(error), images)
 
     def is_check_due(self, images: int = 1) -> bool:
         """True if one of the next images has to be checked."""

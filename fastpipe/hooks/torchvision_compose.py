@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastpipe.hooks.checking import check_call, plain_image
 from fastpipe.hooks.compose import CallsByObject, ComposeCalls, Composed, calls_back
 from fastpipe.hooks.kinds import is_array, is_pillow_image
+from fastpipe.hooks.ledger import failure
 from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import call_on_pending, record_functions
@@ -102,7 +103,7 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
             sample = check_call(site, own, partial(plain, compose, *_with_twin(inputs, twin)), site.name, seconds)
             site.count(None)
             return sample
-    begun, before = time.perf_counter(), GeneratorStates.of()
+    begun, before, failed = time.perf_counter(), GeneratorStates.of(), ""
     try:
         sample = own()
     except Exception as error:  # raised again by torchvision, or reported as a bug in fastpipe
@@ -110,8 +111,10 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
             raise
         before.restore()
         raise_again(_image_of(inputs), error)
+        failed = failure(error)
+    if failed:
         sample = plain(compose, *inputs)  # raises the user's errors
-        site.count_failed(error)
+        site.count_plain(failed)
     site.count(time.perf_counter() - begun)
     return sample
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.kinds import is_pillow_image
-from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.ledger import LEDGER, failure
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.recording import recorded_tensor
 from fastpipe.pending import is_pending
@@ -83,10 +83,12 @@ def _preprocessing(backend: type, plain: Function) -> Function:
         try:
             resized = [_resized(self, image, **options) for image in images]
         except Exception as error:  # the user's mistake, if the plain way raises, too
-            features = plain(self, images, **options)
-            LEDGER.site("function", f"{_NAME}._preprocess").count_failed(error, len(images))
-            return features
-        return plain(self, resized, **{**options, "do_resize": False, "do_center_crop": False})
+            failed = failure(error)
+        else:
+            return plain(self, resized, **{**options, "do_resize": False, "do_center_crop": False})
+        features = plain(self, images, **options)
+        LEDGER.site("function", f"{_NAME}._preprocess").count_plain(failed, len(images))
+        return features
 
     return preprocess
 

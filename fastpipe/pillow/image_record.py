@@ -72,6 +72,8 @@ class ImageRecord:
         try:
             image = self.source.image(self.source.program(self.steps_in(mode)))
         except Exception as error:  # raised again, unless Pillow can make the image
+            if error is self.source.error:  # Pillow's own
+                raise
             image = self._by_pillow_instead(error)
         check = self.source.check
         if check is None or self.calls is None:
@@ -83,6 +85,8 @@ class ImageRecord:
         try:
             return self.source.array(self.source.program(self.steps_in(mode)))
         except Exception as error:  # raised again, unless Pillow can make the image
+            if error is self.source.error:  # Pillow's own
+                raise
             return to_array(self._by_pillow_instead(error))
 
     def by_pillow(self) -> Image.Image:

@@ -277,13 +277,18 @@ class LazyFile(_Base):
         try:
             result: Image.Image = getattr(lazy, name)(*arguments, **options)
         except Exception as error:  # the user's mistake, if Pillow's method raises, too
+            failed = error
+        else:
+            self._be_loaded()
+            return result
+        try:
             result = plain(*arguments, **options)
             if self._fastpipe_on_mistake is None:
-                raise
-            self._fastpipe_on_mistake(error)
+                raise failed
+            self._fastpipe_on_mistake(failed)
             return result
-        self._be_loaded()
-        return result
+        finally:
+            del failed  # whose frames hold this one
 
     def convert(self, mode: str | None = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)

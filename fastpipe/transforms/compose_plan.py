@@ -141,11 +141,14 @@ def run_drawn(
         except Exception as error:  # the transforms raise the user's error when called one by one
             failed = error
             raise_again(image, error)
-    for transform in (*run.drawn, *run.unplanned):
-        image = call(transform, image)
-    if failed is not None:
-        on_mistake(failed)
-    return image
+    try:
+        for transform in (*run.drawn, *run.unplanned):
+            image = call(transform, image)
+        if failed is not None:
+            on_mistake(failed)
+        return image
+    finally:
+        failed = None  # its frames hold this one, and thus the image
 
 
 def _takes_arrays(transform: object) -> bool:

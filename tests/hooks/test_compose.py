@@ -307,20 +307,59 @@ def test_a_step_of_ours_that_fails_is_done_by_pillow_and_reported(
         assert "a mistake of ours" in str(fastpipe.report())
 
 
-def test_errors_of_the_user_s_are_torchvision_s(photos: list[Path]) -> None:
-    transform = T.Compose([T.RandomCrop(500), T.ToTensor()])
-    errors = []
-    for installed in (False, True):
-        if installed:
-            fastpipe.install()
+def _too_large() -> list[Any]:
+    return [v2.RandomCrop(500), v2.ToImage()]
+
+
+MISTAKES: dict[str, Callable[[], Callable[[Any], Any]]] = {
+    "v1": lambda: T.Compose([T.RandomCrop(500), T.ToTensor()]),
+    "v2": lambda: v2.Compose(_too_large()),
+    "v2, sample": lambda: lambda image: v2.Compose(_too_large())(image, {"label": 1}),
+    "a box of two": lambda: lambda image: image.crop((1, 2)),
+    "a box that ends before it begins": lambda: lambda image: image.crop((5, 5, 2, 2)),
+    "no size": lambda: lambda image: image.resize((0, -1)),
+    "an unknown filter": lambda: lambda image: image.resize((9, 9), 77),
+    "an unknown mode": lambda: lambda image: image.convert("XX"),
+    "no filter": lambda: lambda image: image.filter(3),
+    "functional": lambda: lambda image: T.functional.crop(image, 1, 2, "a", 3),
+    "hue": lambda: lambda image: T.functional.adjust_hue(image, 3),
+}
+
+
+@pytest.mark.parametrize("check", [0, 2])
+@pytest.mark.parametrize("name", MISTAKES)
+def test_errors_of_the_user_s_are_the_library_s(photos: list[Path], name: str, check: int) -> None:
+    def raised() -> list[tuple[str, BaseException | None, BaseException | None]]:
+        found = []
+        for opened_file in (True, False):
+            image = Image.open(photos[0])
+            with pytest.raises((IndexError, TypeError, ValueError)) as caught:
+                MISTAKES[name]()(image if opened_file else image.convert("RGB"))
+            found.append((repr(caught.value), caught.value.__cause__, caught.value.__context__))
+        return found
+
+    expected = raised()
+    assert {context for _, _, context in expected} == {None}
+    with fastpipe.install(check=check):
+        assert raised() == expected
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_an_image_that_a_call_refused_is_gone_at_once(photos: list[Path], name: str) -> None:
+    is_gone = False
+    with fastpipe.install(check=0):
+        gc.disable()
         try:
-            transform(Image.open(photos[0]).convert("RGB"))
-        except ValueError as error:
-            errors.append(str(error))
+            for _ in range(2):  # what is imported at the first call may leave rings
+                image = Image.open(photos[4]).convert("RGB")
+                with contextlib.suppress(IndexError, TypeError, ValueError):
+                    MISTAKES[name]()(image)
+                left = weakref.ref(image)
+                del image
+                is_gone = left() is None
         finally:
-            fastpipe.uninstall()
-    assert len(errors) == 2
-    assert errors[0] == errors[1]
+            gc.enable()
+    assert is_gone
 
 
 class _OwnParameters(T.RandomCrop):  # type: ignore[misc, name-defined]
@@ -536,6 +575,7 @@ BROKEN = {
     "JPEG that ends early": lambda: corpus.jpeg(60, 80, "420", 0)[:-400],
 }
 _CROP = v2.Compose([v2.RandomCrop(30, pad_if_needed=True), v2.ToImage()])
+_DISTORTED = v2.Compose([v2.ColorJitter(hue=0.5), v2.ToImage()])
 
 
 def _on_sample(image: Any) -> Any:
@@ -548,6 +588,7 @@ ON_BROKEN: dict[str, Callable[[], Callable[[Any], Any]]] = {
     "v2, sample": lambda: _on_sample,
     "convert": lambda: lambda image: image.convert("RGB") and 1,
     "flip": lambda: lambda image: T.functional.hflip(image) and 1,
+    "hue, sample": lambda: lambda image: _DISTORTED({"image": image, "label": 1})["image"],
 }
 
 
@@ -568,7 +609,7 @@ def test_a_broken_file_raises_where_pillow_raises(file: str, name: str, check: i
                 made = call(image)
                 words.append(made.tolist() if isinstance(made, torch.Tensor) else str(made))
             except Exception as error:
-                words.append(repr(error))
+                words.append(f"{error!r}, {error.__context__!r}")
         return repr(words), GeneratorStates.of()
 
     data = BROKEN[file]()
