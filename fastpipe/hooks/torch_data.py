@@ -46,9 +46,11 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _prepared(plain: Function) -> Function:
-    def begin(self: object, loader: DataLoader[object]) -> None:
+    def begin(self: Any, loader: DataLoader[object]) -> None:
+        self._shutdown = True  # for torch's destructor: Ctrl-C may come before there is something to shut down
         import_for_workers(loader)
         LEDGER.fold_ended()
+        del self._shutdown
         with garbage_left_to_parent():
             plain(self, loader)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,23 @@ def test_spawned_workers_import_it_themselves(method: str, monkeypatch: pytest.M
     context = SimpleNamespace(get_start_method=lambda: method)
     before_fork.import_for_workers(SimpleNamespace(multiprocessing_context=context))
     assert asked == []
+
+
+def test_ctrl_c_during_the_imports_has_one_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    import fastpipe
+    from fastpipe.hooks import torch_data
+
+    def interrupted(loader: object) -> None:
+        raise KeyboardInterrupt
+
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    monkeypatch.setattr(torch_data, "import_for_workers", interrupted)
+    loader = DataLoader(TensorDataset(torch.zeros(4)), 2, num_workers=1)
+    with fastpipe.install(), pytest.raises(KeyboardInterrupt):
+        iter(loader)
+    gc.collect()
+    assert ignored == []
