@@ -5,6 +5,8 @@ It is what fastpipe's results are compared with, and what decides whose mistake 
 
 from __future__ import annotations
 
+import functools
+import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +41,35 @@ def plainly() -> Iterator[None]:
         yield
     finally:
         THREAD.is_plain = before
+
+
+def raise_interruption(error: BaseException) -> None:
+    """Raises the error again if a signal's handler raised it, such as a time limit's: no plain way may hide that.
+
+    Args:
+        error: the error of a fast path, or one that it caused; a handler is called wherever Python's code is.
+    """
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    cause: BaseException | None = error
+    while handlers and cause is not None:
+        trace = cause.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code in handlers:
+                raise cause
+            trace = trace.tb_next
+        cause = cause.__cause__
+
+
+def _code_of(handler: object) -> object:
+    """The code of a signal's handler: a function, a method, a partial, or an object that is called."""
+    if isinstance(handler, functools.partial):
+        handler = handler.func
+    if not callable(handler):  # SIG_DFL, SIG_IGN; None for a handler that Python didn't set
+        return None
+    function: object = getattr(handler, "__func__", handler)
+    if not hasattr(function, "__code__"):
+        function = type(handler).__call__
+    return getattr(function, "__code__", None)
 
 
 def own_function(function: object) -> object:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fastpipe.hooks.kinds import is_array, is_pillow_image, is_tensor
 from fastpipe.hooks.ledger import Site
-from fastpipe.plain_way import plainly
+from fastpipe.plain_way import plainly, raise_interruption
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,7 @@ def check_call(
         after = GeneratorStates.of()
         _make_pixels(result)
     except Exception as error:  # raised again, unless the library can make the result
+        raise_interruption(error)
         before.restore()
         failed = error
     if failed is not None:  # outside of the handler: the library's error has no context
@@ -154,6 +155,7 @@ def plain_image(image: object) -> tuple[object, float]:
         try:
             return shadow_of(image), clock() - begun
         except Exception as error:  # of a broken file: its next user gets the error
+            raise_interruption(error)
             if not raise_again(image, error):
                 raise
     if is_array(image):

@@ -13,6 +13,7 @@ from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER, Site, failure
 from fastpipe.hooks.patches import Function
 from fastpipe.pending import is_pending
+from fastpipe.plain_way import raise_interruption
 
 
 class FasterFunction(ABC):
@@ -56,6 +57,7 @@ class FasterFunction(ABC):
         try:
             value = self.make(*args, **kwargs)
         except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
+            raise_interruption(error)
             failed = failure(error)
             _raise_again(filter(is_pillow_image, (*args, *kwargs.values())), error)
         if failed:  # outside of the handler: the library's error has no context

@@ -28,6 +28,7 @@ from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
+from fastpipe.plain_way import raise_interruption
 from fastpipe.rng import GeneratorStates
 from fastpipe.transforms.pipeline import Pipeline, all_within
 
@@ -92,6 +93,7 @@ class KnownBatches:
             self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
             return None
         except Exception as error:  # for example of a bad file, for which the dataset raises its own error
+            raise_interruption(error)
             if before is not None:
                 before.restore()
             kind = type(error).__name__

@@ -16,6 +16,7 @@ from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import call_on_pending, record_functions
 from fastpipe.pending import is_pending
+from fastpipe.plain_way import raise_interruption
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -107,6 +108,7 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
     try:
         sample = own()
     except Exception as error:  # raised again by torchvision, or reported as a bug in fastpipe
+        raise_interruption(error)
         if not is_library_s():
             raise
         before.restore()

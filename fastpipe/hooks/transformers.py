@@ -16,6 +16,7 @@ from fastpipe.hooks.ledger import LEDGER, failure
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.recording import recorded_tensor
 from fastpipe.pending import is_pending
+from fastpipe.plain_way import raise_interruption
 
 if TYPE_CHECKING:
     import torch
@@ -83,6 +84,7 @@ def _preprocessing(backend: type, plain: Function) -> Function:
         try:
             resized = [_resized(self, image, **options) for image in images]
         except Exception as error:  # the user's mistake, if the plain way raises, too
+            raise_interruption(error)
             failed = failure(error)
         else:
             return plain(self, resized, **{**options, "do_resize": False, "do_center_crop": False})

@@ -13,7 +13,7 @@ from PIL import Image
 from fastpipe.errors import CoreError
 from fastpipe.ops import RgbToGrayscale
 from fastpipe.pillow.lazy_source import Check, LazySource
-from fastpipe.plain_way import plainly
+from fastpipe.plain_way import plainly, raise_interruption
 from fastpipe.program.on_image import Info, to_array
 from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, Step
@@ -72,6 +72,7 @@ class ImageRecord:
         try:
             image = self.source.image(self.source.program(self.steps_in(mode)))
         except Exception as error:  # raised again, unless Pillow can make the image
+            raise_interruption(error)
             if error is self.source.error:  # Pillow's own
                 raise
             image = self._by_pillow_instead(error)
@@ -85,6 +86,7 @@ class ImageRecord:
         try:
             return self.source.array(self.source.program(self.steps_in(mode)))
         except Exception as error:  # raised again, unless Pillow can make the image
+            raise_interruption(error)
             if error is self.source.error:  # Pillow's own
                 raise
             return to_array(self._by_pillow_instead(error))

@@ -24,6 +24,7 @@ from fastpipe.ops import (
 from fastpipe.pillow.image_record import image_record_of
 from fastpipe.pillow.lazy_image import lazy_of
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.plain_way import raise_interruption
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.pending_tensor import pending_tensor, record_of
@@ -71,6 +72,7 @@ class _ShownPixels(TensorSource):
         try:
             result = source.run(program, out, in_rows=in_rows)
         except Exception as error:  # fastpipe's error, or Pillow's, which Pillow raises again
+            raise_interruption(error)
             whole = None if source.on_mistake is None else source.opened_by_pillow()
             if source.on_mistake is None or whole is None:
                 raise
@@ -86,6 +88,7 @@ class _ShownPixels(TensorSource):
         try:
             return self._source.fill(job, program)
         except Exception as error:  # fastpipe's error: `run` has to do it
+            raise_interruption(error)
             if self._source.on_mistake is None:
                 raise
             self._source.on_mistake(error)

@@ -35,7 +35,7 @@ from fastpipe.pillow.lazy_image import (
 )
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.unread import UnreadJpeg
-from fastpipe.plain_way import own_function
+from fastpipe.plain_way import own_function, raise_interruption
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.on_image import copied_info, is_transparent
 from fastpipe.readers.limits import SHORT_FILE
@@ -277,6 +277,7 @@ class LazyFile(_Base):
         try:
             result: Image.Image = getattr(lazy, name)(*arguments, **options)
         except Exception as error:  # the user's mistake, if Pillow's method raises, too
+            raise_interruption(error)
             failed = error
         else:
             self._be_loaded()

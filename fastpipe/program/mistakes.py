@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
-from fastpipe.plain_way import is_plain, plainly
+from fastpipe.plain_way import is_plain, plainly, raise_interruption
 
 
 def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
@@ -17,6 +17,7 @@ def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
         plain: runs the plain path; its result isn't used. If it fails, `raise_if_ours` returns, and the caller runs the
             plain path to raise the user's error.
     """
+    raise_interruption(error)
     if is_plain():
         return
     try:

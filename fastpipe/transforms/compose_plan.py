@@ -19,6 +19,7 @@ from torch.nn.modules import module as _modules
 
 from fastpipe.errors import PlanError
 from fastpipe.memory.torch_worker import serve_torch_loader
+from fastpipe.plain_way import raise_interruption
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
 from fastpipe.program.mistakes import raise_again
@@ -139,6 +140,7 @@ def run_drawn(
         except (PlanError, Untraceable):
             pass
         except Exception as error:  # the transforms raise the user's error when called one by one
+            raise_interruption(error)
             failed = error
             raise_again(image, error)
     try:

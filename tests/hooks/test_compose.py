@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import gc
 import io
 import itertools
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import warnings
@@ -22,6 +24,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import DataLoader
 from torchvision_here import module
 
 import fastpipe
@@ -309,6 +312,66 @@ def test_a_step_of_ours_that_fails_is_done_by_pillow_and_reported(
 
 def _too_large() -> list[Any]:
     return [v2.RandomCrop(500), v2.ToImage()]
+
+
+class TimeIsUp(Exception):
+    pass
+
+
+def _stop(*_: object) -> None:
+    raise TimeIsUp
+
+
+class _Stopper:
+    def method(self, number: int, frame: object) -> None:
+        raise TimeIsUp
+
+    def __call__(self, number: int, frame: object) -> None:
+        raise TimeIsUp
+
+
+LIMITED: dict[str, Callable[[], Callable[[Any], Any]]] = {
+    "v1": lambda: T.Compose([T.Resize(41), T.ToTensor()]),
+    "v2": lambda: v2.Compose([v2.Resize(41), v2.ToImage()]),
+    "v2, sample": lambda: lambda image: v2.Compose([v2.Resize(41), v2.ToImage()])(image, {"label": 1}),
+    "transform": lambda: lambda image: np.asarray(T.Resize(41)(image)),
+    "method": lambda: lambda image: image.resize((30, 31)).tobytes(),
+    "batch": lambda: lambda image: next(iter(DataLoader([image] * 2, 2, collate_fn=_stacked))),
+}
+
+
+def _stacked(images: list[Any]) -> Any:
+    return torch.stack([T.ToTensor()(T.Resize((41, 42))(image)) for image in images])
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="needs SIGALRM")
+@pytest.mark.parametrize("check", [0, 2])
+@pytest.mark.parametrize(
+    ("name", "handler"),
+    [
+        *((name, _stop) for name in LIMITED),
+        ("v1", _Stopper().method),
+        ("v1", _Stopper()),
+        ("v1", functools.partial(_stop, 1)),
+    ],
+)
+@pytest.mark.needs_core
+def test_what_a_signal_s_handler_raises_is_the_user_s(
+    photos: list[Path], monkeypatch: pytest.MonkeyPatch, name: str, check: int, handler: Callable[..., object]
+) -> None:
+    plain = ops.Resize.to_core
+
+    def interrupted(*args: Any) -> Any:
+        signal.raise_signal(signal.SIGALRM)
+        return plain(*args)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    monkeypatch.setattr(ops.Resize, "to_core", interrupted)
+    try:
+        with fastpipe.install(check=check), pytest.raises(TimeIsUp):
+            LIMITED[name]()(Image.open(photos[4]).convert("RGB"))
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 MISTAKES: dict[str, Callable[[], Callable[[Any], Any]]] = {
