@@ -1,14 +1,24 @@
-"""Checks of users' numeric arguments: the error names the argument and the values that it takes."""
+"""Checks of users' arguments: the error names the argument and the values that it takes."""
 
 from __future__ import annotations
 
 import math
 import operator
+import os
 import sys
 
 from fastpipe.errors import ConfigError, FastpipeError
 
-__all__ = ["LARGEST", "MOST_AHEAD", "MOST_PROCESSES", "MOST_THREADS", "real_number", "whole_number"]
+__all__ = [
+    "LARGEST",
+    "MOST_AHEAD",
+    "MOST_PROCESSES",
+    "MOST_THREADS",
+    "check_path",
+    "real_number",
+    "seed_number",
+    "whole_number",
+]
 
 LARGEST = sys.maxsize
 """The largest length of Python's and numpy's sequences."""
@@ -71,6 +81,23 @@ def real_number(
         end = "" if most == math.inf else f" and at most {most:,g}"
         raise error(f"{name}={_shown(given)}: give {takes}, a number above 0{end}.")
     return number
+
+
+def seed_number(given: object, *, alternative: str = "", error: type[FastpipeError] = ConfigError) -> int:
+    """Checks an argument ``seed``, any integer, and returns it as an int; `alternative` ends the error's advice."""
+    try:
+        number = None if isinstance(given, bool) else operator.index(given)  # type: ignore[arg-type] # as above
+    except TypeError:
+        number = None
+    if number is None:
+        raise error(f"seed={_shown(given)}: give an integer{alternative}.")
+    return number
+
+
+def check_path(name: str, given: object, takes: str, *, error: type[FastpipeError] = ConfigError) -> None:
+    """Raises an ``error`` if an argument is no path; `takes` describes what it is the path of: ``"the report"``."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise error(f"{name}={_shown(given)} is no path: give a str or a pathlib.Path of {takes}.")
 
 
 def _shown(given: object) -> str:

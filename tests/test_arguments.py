@@ -1,4 +1,4 @@
-"""Numbers that are none, too large or too small: refused where they are given, by an error that names the argument."""
+"""Arguments of a wrong type, or out of range: refused where they are given, by an error that names the argument."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.errors import ConfigError, FastpipeError
-from fastpipe.loading.samplers import ClassBalancedSampler, DistributedSampler, ShuffledSampler, WeightedSampler
+from fastpipe.errors import ConfigError, FastpipeError, PlanError
+from fastpipe.loading.samplers import (
+    ClassBalancedSampler,
+    DistributedSampler,
+    RandomSampler,
+    SequentialSampler,
+    ShuffledSampler,
+    WeightedSampler,
+    merge_states,
+)
+from fastpipe.types import ImageShape
 
 PHOTO = corpus.jpeg(30, 40, "420", seed=1)
 TO_TENSOR = T.Compose([T.Resize((8, 9)), T.ToTensor()])
@@ -38,10 +47,25 @@ CALLS: dict[str, Callable[[Any], object]] = {
     "num_samples of classes": lambda given: ClassBalancedSampler([1, 2], given),
     "num_replicas": lambda given: WeightedSampler([1.0, 2.0], num_replicas=given, rank=0),
     "rank": lambda given: WeightedSampler([1.0, 2.0], num_replicas=2, rank=given),
+    "num_replicas of DistributedSampler": lambda given: DistributedSampler(5, given, 0),
+    "rank of DistributedSampler": lambda given: DistributedSampler(5, 2, given),
+    "rank of DistributedSampler alone": lambda given: DistributedSampler(5, rank=given),
+    "data_source of SequentialSampler": lambda given: SequentialSampler(given),
+    "data_source of RandomSampler": lambda given: RandomSampler(given),
+    "epoch of a sampler": lambda given: ShuffledSampler(5).set_epoch(given),
     "views": lambda given: fastpipe.preview(fastpipe.ImageList(([], [])), views=given),
     "side": lambda given: fastpipe.preview(fastpipe.ImageList(([], [])), side=given),
     "images": lambda given: fastpipe.verify(TO_TENSOR, ["a.jpg"], images=given),
     "drawings": lambda given: fastpipe.verify(TO_TENSOR, ["a.jpg"], drawings=given),
+}
+
+SEEDED: dict[str, Callable[[Any], Any]] = {
+    "ShuffledSampler": lambda given: ShuffledSampler(5, given),
+    "DistributedSampler": lambda given: DistributedSampler(5, 2, 0, seed=given),
+    "WeightedSampler": lambda given: WeightedSampler([1.0, 2.0], seed=given),
+    "ClassBalancedSampler": lambda given: ClassBalancedSampler([1, 2], seed=given),
+    "preview": lambda given: fastpipe.preview(fastpipe.ImageList(([], [])), seed=given),
+    "verify": lambda given: fastpipe.verify(TO_TENSOR, ["a.jpg"], seed=given),
 }
 
 
@@ -50,10 +74,72 @@ def test_what_is_no_number_in_range_is_told(name: str) -> None:
     for given in (*NO_NUMBERS, -1, *([] if name in ("images", "drawings") else [HUGE]), 10**5000):
         if name == "num_workers" and given not in (HUGE, 10**5000):
             continue  # torch says what is wrong
-        if name in ("data_source", "dataset") and hasattr(given, "__len__"):
+        if name.split()[0] in ("data_source", "dataset") and hasattr(given, "__len__"):
             continue  # data
         with pytest.raises(FastpipeError, match=f"{name.split()[0][:3]}.*=.*: give "):
             CALLS[name](given)
+
+
+@pytest.mark.parametrize("given", [*NO_NUMBERS, None, True])
+@pytest.mark.parametrize("name", SEEDED)
+def test_a_seed_that_is_no_integer_is_told(name: str, given: Any) -> None:
+    with pytest.raises(FastpipeError, match=r"seed=.*: give an integer"):
+        SEEDED[name](given)
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_any_integer_is_a_seed(name: str) -> None:
+    if name not in ("preview", "verify"):
+        for given in (-3, HUGE, np.int64(7)):
+            assert SEEDED[name](given).seed == given
+
+
+@pytest.mark.parametrize(
+    "given", [5, -1, 1.5, float("nan"), "375x500", b"x", [1], (1.5, 2), (0, 3), (-4, 5), ("a", "b")]
+)
+def test_a_shape_that_is_none_is_told(given: Any) -> None:
+    with pytest.raises(PlanError, match=r"shape=.*: give height and width in pixels"):
+        fastpipe.explain(TO_TENSOR, shape=given)
+
+
+@pytest.mark.parametrize("given", [(30, 40), [30, 40], (np.int64(30), np.int64(40)), ImageShape(30, 40)])
+def test_height_and_width_are_a_shape(given: Any) -> None:
+    assert fastpipe.explain(TO_TENSOR, shape=given).shape == (30, 40)
+
+
+@pytest.mark.parametrize("given", [None, 1.5, float("nan"), "3", ["a"], [1.5], [5], -1, 0])
+def test_indices_that_are_none_are_told(given: Any) -> None:
+    dataset = fastpipe.SampleDataset(lambda index: ("a.jpg", index), 3)
+    with pytest.raises(FastpipeError, match=r"indices=.*: (give|there is no sample 5)"):
+        fastpipe.preview(dataset, given)
+
+
+SUBJECTS: dict[str, Callable[[Any, Path], object]] = {
+    "subject of explain": lambda given, _: fastpipe.explain(given),
+    "subject of doctor": lambda given, _: fastpipe.doctor(given),
+    "source of check": lambda given, _: fastpipe.check(given),
+    "source of pack": lambda given, folder: fastpipe.pack(given, folder / "packed"),
+    "source of unpack": lambda given, folder: fastpipe.unpack(given, folder / "images"),
+    "target of pack": lambda given, folder: fastpipe.pack(folder, given),
+    "target of unpack": lambda given, folder: fastpipe.unpack(folder, given),
+    "report of check": lambda given, folder: fastpipe.check(folder, report=given),
+    "json of check": lambda given, folder: fastpipe.check(folder, json=given),
+    "decode of check": lambda given, folder: fastpipe.check(folder, decode=given),
+    "scheduler of check": lambda given, folder: fastpipe.check(folder, scheduler=given),
+    "scheduler of unpack": lambda given, folder: fastpipe.unpack(folder, folder.parent / "out", scheduler=given),
+    "progress of doctor": lambda given, folder: fastpipe.doctor(str(folder), progress=given),
+    "states": lambda given, _: merge_states(given),
+}
+
+
+@pytest.mark.parametrize("given", [5, -1.5, float("nan"), True])
+@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.needs_core
+def test_what_is_no_subject_or_file_is_told(name: str, given: Any, tmp_path: Path) -> None:
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat" / "a.jpg").write_bytes(PHOTO)
+    with pytest.raises(FastpipeError, match=rf"{name.split()[0]}={given!r}(:| is no path: give a str)"):
+        SUBJECTS[name](given, tmp_path)
 
 
 @pytest.mark.parametrize("given", [*NO_NUMBERS, None, -0.1, 2, HUGE])

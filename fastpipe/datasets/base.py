@@ -14,7 +14,7 @@ import numpy as np
 from torch.utils.data import Dataset, get_worker_info
 
 from fastpipe import readers
-from fastpipe.arguments import MOST_THREADS, whole_number
+from fastpipe.arguments import MOST_THREADS, seed_number, whole_number
 from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, readers_asked
 from fastpipe.core import end_threads
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
@@ -109,8 +109,8 @@ class ImageDataset(Dataset[Sample]):
         self._fastpipe_check_callable(transform=transform, target_transform=target_transform)
         if not callable(loader):
             raise DatasetError(f"loader={loader!r:.80}: give a function that takes a path and gives an image.")
-        if not (seed is None or (hasattr(seed, "__index__") and not isinstance(seed, bool))):
-            raise DatasetError(f"seed={seed!r}: give an integer, or None for the global generators.")
+        if seed is not None:
+            seed = seed_number(seed, alternative=", or None for the global generators", error=DatasetError)
         takes = "the number of threads that decode a batch"
         threads = whole_number("threads", threads, takes, most=MOST_THREADS, error=DatasetError)
         if not (config is None or isinstance(config, MachineConfig)):

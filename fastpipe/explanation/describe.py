@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,7 +28,7 @@ _MADE = "an image of"
 
 
 @preserved_globals()
-def explain(subject: object, *, shape: ImageShape | None = None) -> Explanation:
+def explain(subject: object, *, shape: tuple[int, int] | ImageShape | None = None) -> Explanation:
     """Explains what runs where for a transform, a dataset or a loader; ``print`` the result.
 
     The example is drawn from separate generators; the state of the global ones doesn't change.
@@ -39,13 +40,26 @@ def explain(subject: object, *, shape: ImageShape | None = None) -> Explanation:
         shape: the image size of the example; None for that of a dataset's first image, or 375×500.
 
     Raises:
-        PlanError: an image of that shape can't be transformed (such as for a larger crop), or the subject is no
-            transform.
+        PlanError: the shape is none, an image of it can't be transformed (such as for a larger crop), or the subject is
+            no transform.
     """
-    found = subject_of(subject)
+    found, shape = subject_of(subject), _checked(shape)
     explanation = _explained_subject(found, shape)
     others = [(name, _explained_subject(subject_of(other), shape)) for name, other in found.others]
     return replace(explanation, notes=(*explanation.notes, *_about_others(explanation, others)))
+
+
+def _checked(shape: Sequence[int] | None) -> ImageShape | None:
+    """The height and width of an example; raises PlanError if they are none."""
+    if shape is None:
+        return None
+    try:
+        height, width, *_ = map(operator.index, shape)
+    except (TypeError, ValueError):
+        height = width = 0
+    if min(height, width) < 1:
+        raise PlanError(f"shape={shape!r:.80}: give height and width in pixels, such as (375, 500).")
+    return ImageShape(height, width)
 
 
 def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:

@@ -54,7 +54,7 @@ def subject_of(given: object) -> Subject:
     if given is None or callable(given):
         return Subject(given)
     path = " For a path, `fastpipe explain PATH` on the command line." if isinstance(given, str) else ""
-    raise PlanError(f"explain takes a transform, a dataset or a loader, not {name}.{path}")
+    raise PlanError(f"subject={given!r:.80}: explain takes a transform, a dataset or a loader, not {name}.{path}")
 
 
 def _within(given: Any) -> list[tuple[str, Any]]:

@@ -50,10 +50,12 @@ class Cluster:
         quiet: don't report on standard error what it waits for.
 
     Raises:
-        FastpipeError: Dask isn't installed, the scheduler doesn't answer, or it has no worker.
+        FastpipeError: the address is no text, Dask isn't installed, the scheduler doesn't answer, or it has no worker.
     """
 
     def __init__(self, address: str, about: object = None, *, quiet: bool = False) -> None:
+        if not isinstance(address, str):
+            raise DatasetError(f"scheduler={address!r:.80}: give the address of a Dask scheduler, as tcp://host:8786.")
         self._address = address
         self._about = about
         self._quiet = quiet

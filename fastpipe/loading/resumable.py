@@ -49,7 +49,7 @@ def length_or_data(name: str, given: object) -> Sized:
     Raises:
         DatasetError: `given` neither is nor has a length.
     """
-    if isinstance(given, Sized):
+    if isinstance(given, Sized) and getattr(given, "shape", None) != ():
         return given
     return range(whole_number(name, given, "a dataset that has a length, or a length", error=DatasetError))
 
@@ -109,6 +109,7 @@ class ResumableSampler:
 
         If it is the epoch of a loaded state, the state's position is kept; another epoch starts at its front.
         """
+        epoch = whole_number("epoch", epoch, "the number of an epoch", error=DatasetError)
         if epoch != self.epoch or self._over:
             self._offset = 0
         if epoch != self.epoch:
@@ -264,6 +265,8 @@ def merge_states(states: Sequence[SavedState]) -> State:
     Raises:
         DatasetError: the states are from different runs, or a rank's state is missing or given twice.
     """
+    if not isinstance(states, Sequence):
+        raise DatasetError(f"states={states!r:.80}: give merge_states a list of each rank's state.")
     samplers = [state.get("sampler", state) if isinstance(state, Mapping) else {} for state in states]
     if not states or not all({"epoch", "position", "rank", "num_replicas"} <= set(one) for one in samplers):
         raise DatasetError("merge_states takes the states that state_dict() of each rank's loader or sampler returned.")

@@ -24,8 +24,10 @@ from torch.utils.data import SequentialSampler as TorchSequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 from typing_extensions import Self
 
+from fastpipe.arguments import seed_number
 from fastpipe.errors import DatasetError
 from fastpipe.loading.permutation import Permutation
+from fastpipe.loading.ranks import MOST_RANKS, checked_ranks
 from fastpipe.loading.resumable import (
     BLOCK,
     ResumableSampler,
@@ -61,7 +63,7 @@ class ShuffledSampler(ResumableSampler, Sampler[int]):
 
     def __init__(self, data_source: Sized | int, seed: int = 0) -> None:
         self.data_source = length_or_data("data_source", data_source)
-        self.seed = seed
+        self.seed = seed_number(seed, error=DatasetError)
 
     def __len__(self) -> int:
         return len(self.data_source)
@@ -93,7 +95,8 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
 
     Raises:
         RuntimeError: ``torch.distributed`` is asked, but not available.
-        ValueError: ``torch.distributed`` is not initialised, or the rank is not below ``num_replicas``.
+        ValueError: ``torch.distributed`` is asked, but not initialised.
+        DatasetError: the rank is not below ``num_replicas``, or an argument is no whole number.
     """
 
     def __init__(
@@ -106,7 +109,8 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
         drop_last: bool = False,
     ) -> None:
         sized: Any = length_or_data("dataset", dataset)
-        super().__init__(sized, num_replicas, rank, shuffle, seed, drop_last)
+        checked_ranks(MOST_RANKS if num_replicas is None else num_replicas, 0 if rank is None else rank)
+        super().__init__(sized, num_replicas, rank, shuffle, seed_number(seed, error=DatasetError), drop_last)
 
     @property
     def num_samples(self) -> int:
@@ -139,7 +143,14 @@ class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
 
 
 class SequentialSampler(ResumableSampler, TorchSequentialSampler):
-    """0, 1, 2, … for each sample of a dataset, as torch's `SequentialSampler` gives them; resumes in the middle."""
+    """0, 1, 2, … for each sample of a dataset, as torch's `SequentialSampler` gives them; resumes in the middle.
+
+    Args:
+        data_source: the dataset, or its length.
+    """
+
+    def __init__(self, data_source: Sized | int) -> None:
+        super().__init__(length_or_data("data_source", data_source))
 
     def _order_length(self) -> int:
         return length_in(self.data_source, self.epoch)
@@ -152,7 +163,7 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
     saved run. Without one, later epochs draw from the global generator, whose state the caller has to save.
 
     Args:
-        data_source: the dataset.
+        data_source: the dataset, or its length.
         generator: as in torch.
     """
 
@@ -160,10 +171,10 @@ class RandomSampler(ResumableSampler, TorchRandomSampler):
     _loaded: torch.Tensor | None = None  # the generator's state to restore in the next iteration
     _saved_too = ("generator",)
 
-    def __init__(self, data_source: Sized, generator: torch.Generator | None = None) -> None:
+    def __init__(self, data_source: Sized | int, generator: torch.Generator | None = None) -> None:
         if not (generator is None or isinstance(generator, torch.Generator)):
             raise DatasetError(f"generator={generator!r:.80}: give a torch.Generator, or None.")
-        super().__init__(data_source, generator=generator)
+        super().__init__(length_or_data("data_source", data_source), generator=generator)
 
     def _order(self, start: int) -> Iterator[int]:
         generator, state = self.generator, self._loaded

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import ConcatDataset, Sampler, Subset
 
-from fastpipe.arguments import whole_number
+from fastpipe.arguments import seed_number, whole_number
 from fastpipe.errors import DatasetError
-from fastpipe.loading.ranks import rank_and_count
+from fastpipe.loading.ranks import checked_ranks, rank_and_count
 from fastpipe.loading.resumable import ResumableSampler
 
 _Positions = NDArray[np.int64]
@@ -61,7 +61,8 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
         takes = "how many indices an epoch has, on all ranks"
         count = len(values) if num_samples is None else num_samples
         self.num_samples = whole_number("num_samples", count, takes, least=1, error=DatasetError)
-        self.replacement, self.seed, self.drop_last = replacement, seed, drop_last
+        self.seed = seed_number(seed, error=DatasetError)
+        self.replacement, self.drop_last = replacement, drop_last
         positive = int(np.count_nonzero(values))
         if not replacement and self.num_samples > positive:
             raise DatasetError(
@@ -70,9 +71,7 @@ class WeightedSampler(ResumableSampler, Sampler[int]):
             )
         here, ranks = rank_and_count()
         ranks = ranks if num_replicas is None else num_replicas
-        self.num_replicas = whole_number("num_replicas", ranks, "how many ranks there are", least=1, error=DatasetError)
-        own, takes = here if rank is None else rank, "this process's rank, below num_replicas"
-        self.rank = whole_number("rank", own, takes, most=self.num_replicas - 1, error=DatasetError)
+        self.num_replicas, self.rank = checked_ranks(ranks, here if rank is None else rank)
         self._weights_digest = hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=8).hexdigest()
         self._last = int(np.flatnonzero(values)[-1])
         # The table that draws use: with replacement, the cumulative sum of the weights; without, the weights.

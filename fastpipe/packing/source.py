@@ -205,8 +205,8 @@ def open_source(given: object, image: str | None, label: str | None, options: Bu
         )
     if not isinstance(given, (str, os.PathLike)):
         raise DatasetError(
-            f"a {type(given).__name__} can't be packed: give a folder, a zip or tar, a pattern of shards or Parquet "
-            "files, a list, an index, a URL, an ImageFolder or an ImageList."
+            f"source={given!r:.80}: a {type(given).__name__} can't be packed or unpacked: give a folder, a zip or tar, "
+            "a pattern of shards or Parquet files, a list, an index, a URL, an ImageFolder or an ImageList."
         )
     name = local_path(given) if is_url(local_path(given)) else absolute_path(given)
     if not name.lower().endswith(_TABLES) and (image or label):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from fastpipe.arguments import check_path
 from fastpipe.atomic_write import atomic_write, rename
 from fastpipe.errors import DatasetError
 from fastpipe.index.archives import ENDINGS
@@ -47,6 +48,7 @@ class Target:
         Raises:
             DatasetError: no target can be written under that name.
         """
+        check_path("target", given, "a folder, a .zip, a .tar or a pattern of shards", error=DatasetError)
         name = local_path(given)
         if not name:
             raise DatasetError("target='': give a folder, a .zip, a .tar or a pattern of shards.")

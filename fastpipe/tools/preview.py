@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw
 from torch.utils.data import Dataset
 
 from fastpipe import readers
-from fastpipe.arguments import whole_number
+from fastpipe.arguments import seed_number, whole_number
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import unwrap_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError, PlanError
@@ -148,6 +148,7 @@ def _sheet(
     """Makes the preview of some samples; ``numbered`` shows their indices, ``most`` is the most rows of a page."""
     views = whole_number("views", views, "how many augmentations are shown of each sample", least=1, most=_MOST_VIEWS)
     side = whole_number("side", side, "the largest side of a picture, in pixels", least=16, most=_LARGEST_SIDE)
+    seed = seed_number(seed)
     sheet = Sheet([], len(indices))
     maker = _Maker(dataset, views, seed, side, numbered, sheet)
     rows: list[list[Cell]] = []
@@ -169,10 +170,13 @@ def _indices(dataset: Sized, indices: int | Sequence[int]) -> list[int]:
         takes = "how many samples are shown, or a sequence of indices"
         count = min(whole_number("indices", indices, takes, least=1), length)
         return [number * length // count for number in range(count)]
-    chosen = [operator.index(index) for index in indices]
+    try:
+        chosen = [operator.index(index) for index in indices]
+    except TypeError:
+        raise DatasetError(f"indices={indices!r:.80}: give how many samples are shown, or whole numbers.") from None
     outside = next((index for index in chosen if not -length <= index < length), None)
     if outside is not None:
-        raise DatasetError(f"there is no sample {outside}: the dataset has {length}.")
+        raise DatasetError(f"indices={indices!r:.80}: there is no sample {outside}: the dataset has {length}.")
     return [index % length for index in chosen]
 
 

@@ -17,7 +17,7 @@ from PIL import Image, ImageOps
 from torch.utils._pytree import keystr, tree_flatten, tree_flatten_with_path
 
 from fastpipe import readers
-from fastpipe.arguments import whole_number
+from fastpipe.arguments import seed_number, whole_number
 from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
@@ -78,6 +78,7 @@ def verify(
         raise PlanError("give a transform and files, or a dataset of fastpipe's alone.")
     images = whole_number("images", images, "how many files are verified at most", least=1)
     drawings = whole_number("drawings", drawings, "how often each file is drawn", least=1)
+    seed = seed_number(seed)
     import_torchvision()
     if isinstance(transform, ImageDataset):
         dataset = recipes.unseeded(transform)

@@ -35,7 +35,8 @@ def index_of(source: object, options: BuildOptions = DEFAULT_OPTIONS) -> ImageIn
         return ImageList(([path for path, _ in source.samples], [0] * len(source))).index
     if not isinstance(source, (str, os.PathLike)):
         raise DatasetError(
-            f"check takes a folder, a list, an image file, an ImageIndex or a dataset; not {type(source).__name__}."
+            f"source={source!r:.80}: check takes a folder, a list, an image file, an ImageIndex or a dataset; "
+            f"not {type(source).__name__}."
         )
     return named_images(source, options).index
 

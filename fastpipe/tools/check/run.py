@@ -12,7 +12,7 @@ from typing import get_args
 import numpy as np
 from PIL import Image, ImageFile
 
-from fastpipe.arguments import MOST_PROCESSES, real_number, whole_number
+from fastpipe.arguments import MOST_PROCESSES, check_path, real_number, whole_number
 from fastpipe.config import current_config
 from fastpipe.datasets import ImageIndex
 from fastpipe.environment import usable_cpus
@@ -73,8 +73,11 @@ def check(
         ConfigError: an argument is out of range, or the report can't be written.
         FastpipeError: the processes die or hang, whatever file they read.
     """
-    outputs = [] if report is None else [(report, ending_of(report), "--report")]
-    outputs += [] if json is None else [(json, ".json", "--json")]
+    outputs = []
+    for name, file in (("report", report), ("json", json)):
+        if file is not None:
+            check_path(name, file, "the file to write")
+            outputs.append((file, ".json" if name == "json" else ending_of(file), f"--{name}"))
     for file, _, option in outputs:
         check_writable(local_path(file), option)
     begun = time.perf_counter()

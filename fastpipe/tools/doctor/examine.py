@@ -87,6 +87,10 @@ def doctor(
     if workers is not None:
         takes = "the number of a loader's workers"
         workers = whole_number("workers", workers, takes, most=MOST_PROCESSES, error=DatasetError)
+    if not (progress is None or callable(progress)):
+        raise DatasetError(
+            f"progress={progress!r:.80}: give a function of the steps done, all steps and a text, or None."
+        )
     if transform is not None and not isinstance(subject, (str, os.PathLike)):
         raise DatasetError("transform= is for a path: a dataset or loader has its own.")
     chosen = standard_transform() if transform is None else transform

@@ -137,7 +137,8 @@ def setup_of(given: object, transform: Transform | None, batch_size: int | None,
         )
     if not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         raise DatasetError(
-            f"doctor takes a folder, a list of files, a dataset or a loader, not a {type(dataset).__name__}."
+            f"subject={dataset!r:.80}: doctor takes a folder, a list of files, a dataset or a loader, "
+            f"not a {type(dataset).__name__}."
         )
     if len(dataset) == 0 or batch_size < 1 or (workers is not None and workers < 0):
         raise DatasetError(
