@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import io
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -102,15 +100,12 @@ def difference(apart: NDArray[np.float64], factor: float, *, side: int = 0) -> I
     The picture is made smaller to fit a square of `side` pixels (0 keeps its size); a pixel then shows the largest of
     its differences, which an average would hide.
     """
-    picture = _picture(np.ceil(apart * factor).clip(0, 255).astype(np.uint8))
-    longest = max(picture.size)
-    if not 0 < side < longest:
-        return picture
-    size = 2 * math.ceil(longest / side / 2) + 1
-    # By cv2: Pillow's MaxFilter takes seconds for a large photo.
-    spread = Image.fromarray(cv2.dilate(np.asarray(picture), np.ones((size, size), np.uint8)))
-    width, height = (max(1, round(edge * side / longest)) for edge in picture.size)
-    return spread.resize((width, height), Image.Resampling.NEAREST)
+    planes = torch.from_numpy(np.ceil(apart * factor).clip(0, 255)).permute(2, 0, 1)
+    height, width = planes.shape[1:]
+    if 0 < side < max(height, width):
+        small = [max(1, round(edge * side / max(height, width))) for edge in (height, width)]
+        planes = torch.nn.functional.adaptive_max_pool2d(planes, small)
+    return _picture(planes.permute(1, 2, 0).numpy().astype(np.uint8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +183,9 @@ def fitted(picture: Image.Image, side: int) -> Image.Image:
     if longest <= side // 2:
         times = side // longest
         return picture.resize((picture.width * times, picture.height * times), Image.Resampling.NEAREST)
-    if longest <= side:
-        return picture
-    small = [max(1, round(edge * side / longest)) for edge in picture.size]
-    return picture.resize((small[0], small[1]), Image.Resampling.BOX, reducing_gap=2)
+    small = picture.copy()
+    small.thumbnail((side, side), Image.Resampling.BOX)
+    return small
 
 
 def _font() -> Font:

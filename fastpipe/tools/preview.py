@@ -286,7 +286,7 @@ class _Maker:
 
 def _outlined(whole: Image.Image, drawings: Sequence[_Drawing], side: int) -> Image.Image:
     """The original at its displayed size, with outlines of the decoded regions."""
-    small = fitted(whole, side).copy()
+    small = fitted(whole, side)
     pen = ImageDraw.Draw(small)
     scale = np.array([small.width / whole.width, small.height / whole.height])
     for drawing in drawings:
