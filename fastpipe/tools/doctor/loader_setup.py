@@ -140,11 +140,8 @@ def setup_of(given: object, transform: Transform | None, batch_size: int | None,
             f"subject={dataset!r:.80}: doctor takes a folder, a list of files, a dataset or a loader, "
             f"not a {type(dataset).__name__}."
         )
-    if len(dataset) == 0 or batch_size < 1 or (workers is not None and workers < 0):
-        raise DatasetError(
-            f"doctor got {len(dataset)} samples, batch_size={batch_size}, workers={workers}: give it at least one "
-            "sample, a batch size of at least 1 and no negative number of workers."
-        )
+    if len(dataset) == 0:
+        raise DatasetError(f"the {type(dataset).__name__} has 0 samples: give doctor at least one.")
     if loader is None:  # samples with boxes and masks may not be stackable
         loader = DataLoader(dataset, batch_size, collate_fn=collate_fn if recipes.is_joint(dataset) else None)
     return LoaderSetup(name, loader, batch_size, workers)

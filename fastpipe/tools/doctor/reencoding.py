@@ -13,7 +13,7 @@ from fastpipe import core, readers
 from fastpipe.core.packed import pack
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.errors import FastpipeError
-from fastpipe.executor import BatchExecutor, SampleTask, Stage, StageTimes
+from fastpipe.executor import BatchExecutor, SampleTask
 from fastpipe.packing.smaller import Smaller
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.measurements import Reencoding
@@ -98,15 +98,14 @@ def _reencoding(
 
 
 class _SampleMaker:
-    """Makes a dataset's samples with its executor, from bytes in place of their files, and times the stages."""
+    """Makes a dataset's samples with its executor, from bytes in place of their files, and takes the time."""
 
     def __init__(self, dataset: ImageDataset) -> None:
         self._dataset = copy.copy(dataset)
         self._dataset.on_error = "raise"
         given = self._dataset.executor
         self._tasks_of = given.tasks_of
-        self._times = StageTimes(1).row(0)
-        self._executor = BatchExecutor(self._tasks, given.stages, given.threads, self._times)
+        self._executor = BatchExecutor(self._tasks, given.stages, given.threads)
         self._data = b""
 
     def _tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
@@ -116,12 +115,12 @@ class _SampleMaker:
         return tasks
 
     def make(self, index: int, data: bytes, seed: int) -> float:
-        """Makes a sample with random numbers from a seed; returns the seconds that its stages take."""
+        """Makes a sample with random numbers from a seed; returns the seconds that it takes."""
         self._data = data
-        before = sum(self._times[Stage.READ :])
         with keyed_globals(seed):
+            start = time.perf_counter()
             self._executor.run([index], None if self._dataset.seed is None else seed)
-        return sum(self._times[Stage.READ :]) - before
+            return time.perf_counter() - start
 
     def mean_us(self, files: Sequence[tuple[int, bytes]], turn: int) -> float:
         """Mean microseconds an image over some files; all are seeded by the turn's number, so that crops are alike."""
