@@ -26,7 +26,7 @@ from PIL import Image
 from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus, versions
 from fastpipe.errors import ReaderError
 from fastpipe.progress_bar import ProgressCallback, no_progress
-from fastpipe.readers import Reader, available_readers, decode, get_reader, proved
+from fastpipe.readers import Reader, decode, get_reader, proved
 from fastpipe.readers.core import CoreReader
 from fastpipe.tools.bench.samples import Sample
 from fastpipe.tools.timing import Timing, Workers, take_turns
@@ -98,10 +98,10 @@ def default_workers() -> int:
 
 def measure(
     samples: Sequence[Sample],
-    readers: Sequence[str] | None = None,
+    readers: Sequence[str],
     *,
-    workers: int | None = None,
-    rounds: int = 7,
+    workers: int,
+    rounds: int,
     progress: ProgressCallback = no_progress,
 ) -> Measurement:
     """Checks and then times every reader on every format and request.
@@ -111,20 +111,18 @@ def measure(
 
     Args:
         samples: from `fastpipe.tools.bench.samples`.
-        readers: names; None for all that load here.
-        workers: DataLoader workers; None for `default_workers`, 0 for none.
+        readers: names of readers.
+        workers: DataLoader workers; 0 for none.
+        rounds: timed rounds.
     """
-    names = list(dict.fromkeys(available_readers() if readers is None else readers))
-    for name in names:
-        get_reader(name)
-    workers = default_workers() if workers is None else workers
+    found = [get_reader(name) for name in dict.fromkeys(readers)]
     by_format = attrgetter("format")
     held = {format: list(some) for format, some in groupby(sorted(samples, key=by_format), by_format)}
-    checks = [(format, request, name) for format in held for request in REQUESTS for name in names]
+    checks = [(format, request, reader) for format in held for request in REQUESTS for reader in found]
     results = []
-    for done, (format, request, name) in enumerate(checks):
-        progress(done, len(checks), f"checking {name} on {format}")
-        if (result := check_reader(held[format], request, get_reader(name))) is not None:
+    for done, (format, request, reader) in enumerate(checks):
+        progress(done, len(checks), f"checking {reader.name} on {format}")
+        if (result := check_reader(held[format], request, reader)) is not None:
             results.append(result)
     times = _time(held, [result for result in results if result.exact], workers, rounds, progress)
     return Measurement(
@@ -153,10 +151,9 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
     for sample in samples:
         if reader.name != "pil" and not (reader.accepts(sample.header) and proved(reader, sample.data, sample.header)):
             continue
+        box = box_asked_for(sample, request)
         try:
-            fault = _fault(
-                _pixels(reader, sample, box_asked_for(sample, request)), box_asked_for(sample, request), sample
-            )
+            fault = _fault(_pixels(reader, sample, box), box, sample)
         except refusals as error:
             refused.append(f"{sample.name}: {error}")
             continue

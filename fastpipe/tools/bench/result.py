@@ -17,7 +17,7 @@ from fastpipe.readers import available_readers, default_order, get_reader, reade
 from fastpipe.reporting.output import pluralize, round_times
 from fastpipe.reporting.tables import ReportTable, print_text
 from fastpipe.tools.bench.choose import Choice, choose
-from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult, measure
+from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult, default_workers, measure
 from fastpipe.tools.bench.samples import made_samples, sample_folder
 from fastpipe.tools.timing import Timing
 
@@ -85,8 +85,8 @@ def bench(
     keys = list(dict.fromkeys(map(format_key, _split("formats", formats))))
     images = whole_number("images", images, "how many images are measured of each format", least=1, most=_MOST)
     rounds = whole_number("rounds", rounds, "how often each is measured", least=1, most=_MOST)
-    if workers is not None:
-        workers = whole_number("workers", workers, "the number of a loader's workers", most=MOST_PROCESSES)
+    workers = default_workers() if workers is None else workers
+    workers = whole_number("workers", workers, "the number of a loader's workers", most=MOST_PROCESSES)
     for name in names:
         get_reader(name)  # raises for an unknown reader before minutes of measuring
     if path is None:

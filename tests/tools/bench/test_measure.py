@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from fastpipe.errors import DecodeError, UnknownReaderError
-from fastpipe.readers import Header, get_reader, register_reader, registry
+from fastpipe.readers import Header, available_readers, get_reader, register_reader, registry
 from fastpipe.readers.base import Pixels, Reader
 from fastpipe.reporting.output import make_console
 from fastpipe.tools.bench.measure import REQUESTS, box_asked_for, check_reader, measure
@@ -140,7 +140,7 @@ def test_what_the_requests_mean(samples: list[Sample]) -> None:
 
 def test_unknown_readers_are_refused_before_anything_is_measured(samples: list[Sample]) -> None:
     with pytest.raises(UnknownReaderError, match="nope"):
-        measure(samples, ["pil", "nope"])
+        measure(samples, ["pil", "nope"], workers=0, rounds=1)
 
 
 def test_the_summary_is_the_median_and_half_the_interquartile_range() -> None:
@@ -164,6 +164,6 @@ def test_the_table(samples: list[Sample], capsys: pytest.CaptureFixture[str]) ->
 
 def test_an_image_of_one_pixel(tmp_path: Path) -> None:
     Image.new("RGB", (1, 1), (200, 10, 10)).save(tmp_path / "tiny.jpg")
-    measured = measure(sample_folder(tmp_path), workers=0, rounds=1)
+    measured = measure(sample_folder(tmp_path), available_readers(), workers=0, rounds=1)
     assert all(result.exact for result in measured.results), [result.note for result in measured.results]
     assert {"full", "region"} <= {result.request for result in measured.results if result.reader == "pil"}
