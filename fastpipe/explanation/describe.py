@@ -91,10 +91,10 @@ def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
     return Explanation(
         subject=_named(found, pipeline),
         example=example,
-        shape=(size.height, size.width),
+        shape=size.size,
         drawn=tuple(map(named_with_library, (*pipeline.drawn, *by_library))),
         recipe=tuple(steps_in_words(recipe.steps)),
-        box=(box.top, box.left, box.height, box.width),
+        box=box,
         share=box.height * box.width / max(1, size.height * size.width),
         decoders=() if loading else _decoders(subject, headers, program),
         steps=tuple(_explained(program.all_steps)),

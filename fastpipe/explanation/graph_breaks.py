@@ -16,6 +16,7 @@ import torch
 
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import RECIPES, drawn_by_itself, planned, why_not
+from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.transforms.albumentations_targets import named_call_of
 
 _OURS_AND_KNOWN = ("fastpipe.", *RECIPES)
@@ -86,7 +87,7 @@ def diagnose(transform: object) -> GraphBreak:
 def _reason(transform: Any) -> str:
     kind = type(transform)
     home = kind.__module__.partition(".")[0]
-    if home == "fastpipe" and kind.__name__ == "Albumentations":
+    if kind is Albumentations:
         return _about_albumentations(transform.transform, "its seed is drawn when it is called")
     if named_call_of(transform) is not None:
         return _about_albumentations(transform, "albumentations draws from generators of its own")
@@ -133,8 +134,7 @@ def _replaced(transform: object) -> str:
 
 def drawn_by_library(transform: Any) -> tuple[object, ...]:
     """The members of an albumentations transform, wrapped or not, that are drawn before an image is decoded."""
-    is_wrapped = type(transform).__module__ == "fastpipe.transforms.albumentations"
-    return drawn_by_itself(transform.transform if is_wrapped else transform)
+    return drawn_by_itself(transform.transform if type(transform) is Albumentations else transform)
 
 
 def _about_albumentations(transform: object, why: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from fastpipe.environment import line_width
 from fastpipe.explanation.graph_breaks import GraphBreak
-from fastpipe.types import Box
+from fastpipe.types import Box, Size
 
 _LONG = 120
 _LABEL = 8  # the width of a branch's label, in characters
@@ -33,10 +33,10 @@ class Explanation:
 
     subject: str  # the name of the explained object
     example: str  # the example image: a file of the dataset, or an assumed size
-    shape: tuple[int, int]  # its ``(height, width)`` in pixels
+    shape: Size  # its height and width in pixels
     drawn: tuple[str, ...]  # the transforms whose random numbers are drawn from the image's size
     recipe: tuple[str, ...]  # the steps drawn for the example, in words
-    box: tuple[int, int, int, int]  # the decoded region, ``(top, left, height, width)``
+    box: Box  # the decoded region
     share: float  # the decoded share of the pixels, 0 to 1
     # for each format found in some of the dataset's files, the reader and what it decodes
     decoders: tuple[tuple[str, str], ...]
@@ -73,7 +73,7 @@ class Explanation:
     __repr__ = __str__
 
     def _branches(self) -> list[_Branch]:
-        box, (height, width) = Box(*self.box), self.shape
+        box, (height, width) = self.box, self.shape
         decode = f"rows {box.top}–{box.bottom}, columns {box.left}–{box.right} of {height}×{width}"
         decode += f" ({100 * self.share:.0f}% of the pixels)"
         decode += ", equal to Pillow's"

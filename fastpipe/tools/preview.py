@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import operator
 import os
 import sys
@@ -14,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
+from torch.utils._pytree import tree_leaves
 from torch.utils.data import Dataset
 
 from fastpipe import readers
@@ -307,8 +307,10 @@ def marked(picture: Image.Image, targets: object) -> Image.Image:
     """
     if "torchvision.tv_tensors" not in sys.modules:
         return picture
-    tv_tensors, draw = (importlib.import_module(f"torchvision.{name}") for name in ("tv_tensors", "utils"))
-    leaves = importlib.import_module("torch.utils._pytree").tree_leaves(targets)
+    from torchvision import tv_tensors
+    from torchvision.utils import draw_bounding_boxes, draw_keypoints, draw_segmentation_masks
+
+    leaves = tree_leaves(targets)
     size = (picture.height, picture.width)
     picture_tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1)
     for leaf in leaves:
@@ -318,22 +320,22 @@ def marked(picture: Image.Image, targets: object) -> Image.Image:
                 values = planes.unique()
                 planes = planes == values[values != 0][:256].reshape(-1, 1, 1)
             if len(planes):
-                picture_tensor = draw.draw_segmentation_masks(picture_tensor, planes > 0, 0.5, _colors(len(planes)))
+                picture_tensor = draw_segmentation_masks(picture_tensor, planes > 0, 0.5, _colors(len(planes)))
     for leaf in leaves:
         if getattr(leaf, "canvas_size", None) != size:
             continue
         if isinstance(leaf, tv_tensors.BoundingBoxes):
-            boxes = importlib.import_module("fastpipe.transforms.v2._samples").xyxy(leaf)
+            from fastpipe.transforms.v2._samples import xyxy
+
+            boxes = xyxy(leaf)
             boxes = boxes.as_subclass(torch.Tensor).cpu().reshape(-1, boxes.shape[-1])
             boxes = boxes[(boxes[:, 2:] > boxes[:, :2]).all(1)] if boxes.shape[-1] == 4 else boxes[:0]  # upright boxes
             if len(boxes):
                 width = max(2, max(size) // 150)
-                picture_tensor = draw.draw_bounding_boxes(picture_tensor, boxes, None, _colors(len(boxes)), width=width)
+                picture_tensor = draw_bounding_boxes(picture_tensor, boxes, None, _colors(len(boxes)), width=width)
         else:
             points = leaf.as_subclass(torch.Tensor).cpu().reshape(-1, 1, 2)
-            picture_tensor = draw.draw_keypoints(
-                picture_tensor, points, colors=_MARKS[0], radius=max(2, max(size) // 100)
-            )
+            picture_tensor = draw_keypoints(picture_tensor, points, colors=_MARKS[0], radius=max(2, max(size) // 100))
     return Image.fromarray(picture_tensor.permute(1, 2, 0).numpy())
 
 
