@@ -132,7 +132,17 @@ def examine_all(
     processes don't start, or die or hang at one file after the other, so that the files aren't the cause, it raises
     FastpipeError.
     """
-    return _Pool(chunks, rules, timeout_s).results(jobs)
+    pool = _Pool(chunks, rules, timeout_s)
+    try:
+        for _ in range(jobs):
+            pool.start(pool.take())
+        while pool.busy:
+            yield from pool.next_result()
+    finally:
+        for process in pool.started:
+            process.kill()
+        for process in pool.started:
+            process.join()
 
 
 @dataclass
@@ -150,20 +160,7 @@ class _Pool:
     losses: int = 0  # processes lost in a row while they examined files
     failures: int = 0  # processes lost in a row before they were ready
 
-    def results(self, jobs: int) -> Generator[tuple[int, FileFacts], None, None]:
-        """Yields the results of `examine_all`, with `jobs` processes."""
-        try:
-            for _ in range(jobs):
-                self._start(self._take())
-            while self.busy:
-                yield from self._next()
-        finally:
-            for process in self.started:
-                process.kill()
-            for process in self.started:
-                process.join()
-
-    def _next(self) -> Iterator[tuple[int, FileFacts]]:
+    def next_result(self) -> Iterator[tuple[int, FileFacts]]:
         """Waits for an answer, and gives its process more work; yields the facts if the answer is about a file."""
         if self.answers.empty():  # else an answer may have come just in time
             now = time.monotonic()
@@ -185,18 +182,18 @@ class _Pool:
             task = process.tasks.popleft()
             if process.tasks:
                 process.begin_file()
-            elif tasks := self._take():
+            elif tasks := self.take():
                 process.examine(tasks)
             else:
                 self._end(process)
             yield task.number, FileFacts(*json.loads(line))
 
-    def _take(self) -> deque[Task]:
+    def take(self) -> deque[Task]:
         """The next files to examine; empty if there are none."""
         chunk = next(self.chunks, None)
         return deque(chunk or [self.again.popleft() for _ in list(self.again)[:1]])
 
-    def _start(self, tasks: deque[Task]) -> None:
+    def start(self, tasks: deque[Task]) -> None:
         """Starts a process for some files, if there are any."""
         if not tasks:
             return
@@ -219,7 +216,7 @@ class _Pool:
             self.failures += 1
             if self.failures == _STARTS:
                 raise FastpipeError(f"the processes that examine files don't start: {how}")
-            self._start(process.tasks)
+            self.start(process.tasks)
             return
         task = process.tasks.popleft()
         again = task.number not in self.tried
@@ -233,7 +230,7 @@ class _Pool:
                 f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
                 "FASTPIPE_READER=pil chooses the plainest reader; then run the check again"
             )
-        self._start(process.tasks or self._take())
+        self.start(process.tasks or self.take())
         if not again:
             yield task.number, self._finding(task, None if hung else how)
 
