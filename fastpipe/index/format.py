@@ -30,7 +30,7 @@ from fastpipe.atomic_write import atomic_write
 from fastpipe.config import user_folder
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import ENCODING, Array
-from fastpipe.paths import local_path
+from fastpipe.paths import absolute_path
 
 FORMAT = f"fastpipe image index 4, paths in {ENCODING}"
 
@@ -56,7 +56,7 @@ def cache_folder() -> Path:
     """
     override = os.environ.get("FASTPIPE_CACHE")
     if override:
-        return Path(local_path(override))
+        return Path(absolute_path(override))
     folder = user_folder(platformdirs.user_cache_path)
     if folder is None:
         raise FileNotFoundError("this user has no home folder")

@@ -66,6 +66,17 @@ def test_every_layout_gives_the_bytes(tmp_path: Path, layout: str, struct: bool)
     assert [path for path, _ in dataset.samples][:2] == [str(tmp_path / "a.parquet" / name) for name in ("0", "1")]
 
 
+def test_a_relative_cache_folder_is_that_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTPIPE_CACHE", "cache")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    pq.write_table(table(), tmp_path / "data" / "a.parquet", compression="snappy")
+    with pytest.warns(FastpipeWarning, match="unpacked"):
+        dataset = fastpipe.ImageTable("data/a.parquet")
+    monkeypatch.chdir("/")
+    assert unpacked(dataset) == list(zip(IMAGES, LABELS, strict=True))
+
+
 @pytest.mark.parametrize("compression", ["snappy", "zstd", "gzip"])
 def test_compressed_columns_are_unpacked_once(tmp_path: Path, compression: str, settled: None) -> None:
     pq.write_table(table(struct=True), tmp_path / "a.parquet", compression=compression, row_group_size=2)
