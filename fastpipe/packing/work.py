@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fastpipe import readers
+from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.packing.archives import MemberOffset, archive_of
 from fastpipe.packing.conversions import Conversion, Converted
@@ -19,7 +20,7 @@ from fastpipe.packing.samples import shard_items
 from fastpipe.packing.smaller import Changes
 from fastpipe.packing.target import PART, OpenPart, path_in, write_checked
 from fastpipe.readers.header import guess_format
-from fastpipe.sources.base import fetch_files
+from fastpipe.sources.base import Fetched, fetch_files
 from fastpipe.types import ArchiveMember, RemoteFile
 
 FILES = 16
@@ -128,11 +129,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
         if not item.path:
             yield row._replace(planned=0, kept="a folder"), [(item.kept, b"", None)]
             continue
-        if number in errors:
-            raise errors[number]
-        _, stamp = state_of(item.path)
-        here = local[number]
-        data = here if isinstance(here, bytes) else readers.read_file(here, None)
+        data, stamp = _read(item.path, errors.get(number, local[number]))
         modified_ns = item.modified_ns if isinstance(item.path, ArchiveMember) else stamp
         if item.converted:
             ending = "" if item.kept.endswith(BY_CONTENT) else posixpath.splitext(item.kept)[1]
@@ -148,6 +145,27 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
         row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=converted.kept, change=changes)
         row = row._replace(exact=int(converted.exact))
         yield row, [(name, converted.data, modified_ns), *((*beside, None) for beside in item.beside)]
+
+
+def _read(path: str, fetched: Fetched) -> tuple[bytes, int]:
+    """Reads a file, if it wasn't fetched from a store; returns its bytes, and its time or version.
+
+    Raises:
+        DatasetError: it can't be read.
+        FastpipeError: its store doesn't answer.
+    """
+    try:
+        if isinstance(fetched, Exception):
+            raise fetched
+        _, stamp = state_of(path)
+        return fetched if isinstance(fetched, bytes) else readers.read_file(fetched, None), stamp
+    except FastpipeError:
+        raise
+    except OSError as error:
+        raise DatasetError(
+            f"{path} can't be read: {error}. What was done is kept: when this is fixed, or the file is left out of the "
+            "source, the same command continues from there."
+        ) from error
 
 
 def state_of(path: str) -> tuple[int, int]:

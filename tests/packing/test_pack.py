@@ -325,6 +325,14 @@ def test_a_store_that_fails(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
         system.rm("/packing", recursive=True)
 
 
+def test_a_source_file_that_cannot_be_read_is_named(folder: Path, tmp_path: Path) -> None:
+    (folder / "dog" / "lost.jpg").symlink_to("nowhere.jpg")
+    with pytest.raises(DatasetError, match=r"lost\.jpg can't be read: .*No such file.*the same command continues"):
+        pack(folder, tmp_path / "out.zip", jobs=1)
+    (folder / "dog" / "lost.jpg").unlink()
+    assert pack(folder, tmp_path / "out.zip").files == 14
+
+
 @pytest.mark.parametrize("name", ["out", "out.zip", "out.tar", "s-{000..}.tar"])
 def test_new_files_are_added(folder: Path, tmp_path: Path, name: str) -> None:
     new = [folder / "cat" / "00.jpg", folder / "ape" / "x.jpg"]
