@@ -20,6 +20,7 @@ import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
+from fastpipe.index.cache import warn_not_kept
 from fastpipe.index.table import Array
 from fastpipe.paths import open_regular
 
@@ -131,7 +132,7 @@ class LoadedAnnotations:
 
 
 def load_or_parse(path: str) -> Annotations:
-    """Opens the kept annotations of a JSON file; if there are none, parses the file and keeps the result.
+    """Opens the kept annotations of a JSON file; if there are none, parses the file and keeps the result if it can.
 
     Args:
         path: the file's absolute path.
@@ -148,10 +149,17 @@ def load_or_parse(path: str) -> Annotations:
         return Annotations(parse(path))
     with contextlib.suppress(format.UnusableIndex):
         return Annotations.opened(folder)
-    with format.locked(folder):
-        with contextlib.suppress(format.UnusableIndex):
-            return Annotations.opened(folder)
-        return Annotations.opened(folder, format.write(folder, parse(path).items(), {"made_of": made_of}))
+    arrays: dict[str, Array] | None = None
+    try:
+        with format.locked(folder):
+            with contextlib.suppress(format.UnusableIndex):
+                return Annotations.opened(folder)
+            arrays = parse(path)
+            return Annotations.opened(folder, format.write(folder, arrays.items(), {"made_of": made_of}))
+    except (OSError, format.UnusableIndex) as error:
+        arrays = parse(path) if arrays is None else arrays  # raises the error again, if it is the JSON file's
+        warn_not_kept("the table of annotations", folder, error)
+        return Annotations(arrays)
 
 
 def parse(path: str) -> dict[str, Array]:

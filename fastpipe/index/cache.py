@@ -57,7 +57,7 @@ def load_or_build(source: IndexSource, location: str | os.PathLike[str] | None) 
         try:
             default = _default_location(source)
         except FileNotFoundError as error:
-            _warn_not_kept(None, error)
+            warn_not_kept("the index", None, error)
             return KeptIndex(source.list_files({}), "built: kept nowhere")
         return _kept(source, default, required=False)
     folder = Path(absolute_path(location))
@@ -139,14 +139,15 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> KeptIndex:
                 problem = error
     if required:
         raise DatasetError(f"the index can't be kept at {location}: {problem}") from problem
-    _warn_not_kept(location, problem)
+    warn_not_kept("the index", location, problem)
     return KeptIndex(listing, origin)
 
 
-def _warn_not_kept(location: Path | None, problem: object) -> None:
+def warn_not_kept(what: str, location: Path | None, problem: object) -> None:
+    """Warns that an index, or a table kept like one, can't be written to the cache folder."""
     at = "" if location is None else f" at {location}"
     warnings.warn(
-        f"the index can't be kept{at}, so it stays in memory and workers get copies: {problem}. "
+        f"{what} can't be kept{at}, so it stays in memory and workers get copies: {problem}. "
         "Set FASTPIPE_CACHE to a folder that can be written.",
         FastpipeWarning,
         stacklevel=5,

@@ -20,6 +20,7 @@ from v2_pipelines import pipeline, same
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets import coco_annotations
+from fastpipe.errors import FastpipeWarning
 
 theirs = torchvision_here.module("torchvision.transforms.v2")
 their_datasets = torchvision_here.module("torchvision.datasets")
@@ -225,6 +226,20 @@ def test_files_that_are_no_annotations(tmp_path: Path, content: str) -> None:
     (tmp_path / "bad.json").write_text(content)
     with pytest.raises(fastpipe.errors.DatasetError, match=r"bad\.json"):
         fastpipe.CocoDetection(tmp_path, tmp_path / "bad.json")
+
+
+def test_without_a_place_to_keep_them_annotations_stay_in_memory(
+    coco: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = [target for _, target in fastpipe.CocoDetection(*coco)]
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "file"))
+    with pytest.warns(FastpipeWarning, match=r"the table of annotations can't be kept at .* stays in memory"):
+        dataset = fastpipe.CocoDetection(*coco)
+    assert dataset.annotations.folder is None
+    assert [target for _, target in dataset] == samples
+    with pytest.raises(FileNotFoundError):
+        fastpipe.CocoDetection(coco[0], tmp_path / "none.json")
 
 
 def test_wrapping_what_is_not_ours_and_wrong_keys(coco: tuple[Path, Path]) -> None:
