@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 
 from fastpipe.index.archives import list_members
+from fastpipe.index.folder_source import is_folder
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.table import Array, Table
 
@@ -47,7 +48,7 @@ def files_left_out(index: ImageIndex) -> dict[str, int]:
         counts.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
     for folder in index.table.folders or ():
         with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
-            counts.update(_ending(entry.name) for entry in entries if not entry.is_dir())
+            counts.update(_ending(entry.name) for entry in entries if not is_folder(entry))
     counts.subtract(_endings(index.table) if counts else ())
     return {ending: count for ending, count in counts.most_common() if count > 0}
 

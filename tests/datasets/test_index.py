@@ -26,6 +26,7 @@ from fastpipe.index import format as store_module
 from fastpipe.index import local_scan, parts
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.lazy_sequences import Samples
+from fastpipe.index.statistics import files_left_out
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and odd names need POSIX")
 
@@ -210,6 +211,11 @@ class TestLinks:
         os.symlink("..", tree / "a" / "up")
         with pytest.raises(DatasetError, match="no end to the files"):
             ImageIndex.from_folder(tree)
+
+    def test_a_link_to_itself_hides_no_other_file(self, tree):
+        touch(tree, *(f"a/{number}.gif" for number in range(30)))
+        os.symlink("itself", tree / "a" / "itself")
+        assert files_left_out(ImageIndex.from_folder(tree)) == {".gif": 30, ".txt": 1, "": 1}
 
     def test_two_links_to_one_folder_are_no_loop(self, tree, tmp_path):
         touch(tmp_path, "elsewhere/1.jpg")
