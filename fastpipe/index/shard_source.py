@@ -100,18 +100,18 @@ def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
     files = (
         member for member in list_members(path) if member.start >= 0 and posixpath.basename(member.name).find(".") > 0
     )
-    for key, some in itertools.groupby(files, lambda member: _split(member.name)[0]):
+    for key, some in itertools.groupby(files, lambda member: key_and_ending(member.name)[0]):
         members: dict[str, Member] = {}
         for member in some:
-            ending = _split(member.name)[1]
+            ending = key_and_ending(member.name)[1]
             if ending in members:
                 raise DatasetError(f"{path}: {member.name} occurs twice.")
             members[ending] = member
         yield key, members
 
 
-def _split(name: str) -> tuple[str, str]:
-    """Splits a name into key and lower-case ending: ``"a/0001.left.JPG"`` into ``("a/0001", "left.jpg")``."""
+def key_and_ending(name: str) -> tuple[str, str]:
+    """A member's sample and its lower-case ending: ``("a/0001", "left.jpg")`` for ``"a/0001.left.JPG"``."""
     folder, slash, base = name.rpartition("/")
     stem, _, ending = base.partition(".")
     return folder + slash + stem, ending.lower()

@@ -15,7 +15,7 @@ from fastpipe.index.containers import ContainerSource
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.parquet import open_parquet
-from fastpipe.index.shard_source import ShardSource
+from fastpipe.index.shard_source import ShardSource, key_and_ending
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import BY_CONTENT, Item
 from fastpipe.packing.names import Ending, checked, in_a_sample
@@ -36,7 +36,7 @@ def shard_items(source: ShardSource, ending: Ending, keeps_containers: bool) -> 
     for path, container, start in _containers(source, keeps_containers):
         files = (member for member in list_members(path) if member.start >= 0)
         seen = Counter[str]()  # shards of samples drawn with replacement may have a member twice
-        for _, sample in itertools.groupby(files, key=lambda member: _key(member.name)):
+        for _, sample in itertools.groupby(files, key=lambda member: key_and_ending(member.name)[0]):
             members = list(sample)
             names = [member.name for member in members]
             for number, member in enumerate(members):
@@ -105,12 +105,6 @@ def _member_path(path: str, member: Member) -> str:
     if isinstance(path, RemoteFile):
         return RemoteFile(name, path.source, path.key, member.start, member.size, path.version, False)
     return ArchiveMember(name, os.fspath(path), member.start, member.size)
-
-
-def _key(name: str) -> str:
-    """A sample's key: its members' name up to the first dot after the folder."""
-    folder, _, base = name.rpartition("/")
-    return f"{folder}/{base.partition('.')[0]}"
 
 
 def _containers(source: ContainerSource, keeps_containers: bool) -> Iterator[tuple[str, str, str]]:
