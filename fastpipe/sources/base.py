@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import abc
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from fastpipe.errors import StoreError
-from fastpipe.sources.threads import Threads, kept_threads
 from fastpipe.types import RemoteFile, Source
 
 __all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetch_files", "version_of"]
@@ -55,7 +56,8 @@ class ByteSource(abc.ABC):
     """Packed images of at least this many bytes are read by two requests: one for the head at the start, then one for
     the rows that a crop needs and the metadata. Smaller images are read by one request; None reads all images so."""
 
-    _pool: Threads | None = None
+    _pool: tuple[tuple[int, int], ThreadPoolExecutor] | None = None
+    """The threads of `fetch`, with the process that they belong to and their number."""
 
     @property
     @abc.abstractmethod
@@ -108,8 +110,10 @@ class ByteSource(abc.ABC):
         """
         if len(files) < 2 or self.concurrency < 2:
             return [self._read_or_error(file) for file in files]
-        pool = self._pool = kept_threads(self._pool, self.concurrency, "fastpipe-fetch")
-        return [*pool.executor.map(self._read_or_error, files)]
+        owner = os.getpid(), self.concurrency  # a forked child has none of its parent's threads
+        if self._pool is None or self._pool[0] != owner:
+            self._pool = owner, ThreadPoolExecutor(self.concurrency, "fastpipe-fetch")
+        return [*self._pool[1].map(self._read_or_error, files)]
 
     def read_file(self, file: RemoteFile) -> bytes:
         """Reads one file of this source, and checks the number of bytes.

@@ -1,4 +1,4 @@
-"""Threads that wait for disks and stores: for one call's items, or kept from call to call."""
+"""Threads that wait for disks and stores."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -47,18 +47,3 @@ def map_in_threads(
         finally:
             for future in running:
                 future.cancel()
-
-
-class Threads(NamedTuple):
-    """A pool of threads, the process that it belongs to, and its number of threads."""
-
-    process: int
-    number: int
-    executor: ThreadPoolExecutor
-
-
-def kept_threads(kept: Threads | None, number: int, name: str) -> Threads:
-    """Returns the kept pool if it has that number of threads and belongs to this process; else a new one."""
-    if kept is not None and (kept.process, kept.number) == (os.getpid(), number):
-        return kept
-    return Threads(os.getpid(), number, ThreadPoolExecutor(number, name))
