@@ -25,8 +25,13 @@ class Ending(NamedTuple):
 
     def short(self, name: str) -> str:
         """``cat.jpg`` to ``cat.fpj``; when unpacking, ``cat.jpg.fpj`` to ``cat.jpg``, and ``cat.fpj`` to ``cat.*``."""
-        stem = posixpath.splitext(name)[0]
-        return stem if self.old and stem.lower().endswith(self.old) else stem + self.new
+        stem, last = posixpath.splitext(name)
+        if not stem.lower().endswith(IMAGES):
+            return stem + self.new
+        if self.old:
+            return stem
+        # Unpacked, cat.png.fpj is cat.png: of cat.png.jpg it has to be cat.png.jpg.fpj.
+        return self.long(name) if last.lower() in IMAGES else stem + self.new
 
     def long(self, name: str) -> str:
         """``cat.jpg`` to ``cat.jpg.fpj``."""

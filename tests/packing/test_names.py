@@ -35,8 +35,13 @@ def test_back_no_two_are_alike(names: list[str], chosen: list[bool]) -> None:
 
 def test_a_folder() -> None:
     assert in_a_folder(["a.jpg", "b.c.jpg", "d.JPEG"], PACKED) == ["a.fpj", "b.c.fpj", "d.fpj"]
+    assert in_a_folder(["a.jpg.JPG", "b.png.jpg", "c.gif.jpg"], PACKED) == [
+        "a.jpg.JPG.fpj",
+        "b.png.jpg.fpj",
+        "c.gif.fpj",
+    ]
     assert in_a_folder(["a.jpg", "a.png", "b.jpg"], PACKED) == ["a.jpg.fpj", "a.png.fpj", "b.fpj"]
-    assert in_a_folder(["a.jpg", "a.jpg.png"], PACKED) == ["", "a.jpg.fpj"]
+    assert in_a_folder(["a.jpg", "a.jpg.png"], PACKED) == ["", "a.jpg.png.fpj"]
     assert in_a_folder(["a.fpj", "a.jpg"], PACKED) == ["a.fpj.fpj", "a.jpg.fpj"]
     assert in_a_folder(["a.fpj", "b.jpeg.fpj", "c.png.fpj"], UNPACKED) == ["a.*", "b.jpeg", "c.png"]
     assert in_a_folder(["a.jpg.fpj", "a.png"], UNPACKED) == ["a.jpg", "a.png.*"]

@@ -182,6 +182,17 @@ def test_archives(folder: Path, tmp_path: Path, kind: str, start: str) -> None:
         assert_same(fastpipe.ImageFolder(tmp_path / name), fastpipe.ImageFolder(folder))
 
 
+def test_names_with_two_endings_come_back(folder: Path, tmp_path: Path) -> None:
+    for name in ("two.jpg.jpg", "two.png.JPEG"):
+        (folder / "cat" / name).write_bytes(corpus.jpeg(9, 8))
+    for target in ("out", "out.tar"):
+        pack(folder, tmp_path / target)
+        unpack(tmp_path / target, tmp_path / f"back-{target}")
+    names = [Path(path).name for path, _ in fastpipe.ImageFolder(folder).samples]
+    for target in ("back-out", "back-out.tar"):
+        assert [Path(path).name for path, _ in fastpipe.ImageFolder(tmp_path / target).samples] == names
+
+
 def test_a_class_without_an_image_and_files_beside(folder: Path, tmp_path: Path) -> None:
     (folder / "cow").mkdir()
     (folder / "cat" / "notes.txt").write_text("…")
