@@ -12,7 +12,7 @@ from fastpipe.index.cluster import Cluster
 from fastpipe.index.parts import Parts
 from fastpipe.index.table import Listing
 from fastpipe.sources import ByteSource
-from fastpipe.sources.threads import map_in_threads
+from fastpipe.sources.threads import map_in_threads, map_patiently
 
 __all__ = ["DEFAULT_OPTIONS", "BuildOptions", "IndexSource"]
 
@@ -30,10 +30,12 @@ class BuildOptions:
     cluster: Cluster | None = None  # workers that list and read; None for this process
 
     def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], threads: int
+        self, function: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None
     ) -> Iterator[tuple[int, Result]]:
-        """Calls a function for each item, on the cluster or in threads; yields results as `map_in_threads` does."""
-        return self.cluster.map(function, items) if self.cluster else map_in_threads(function, items, threads)
+        """Calls a function for each item on the cluster, in threads, or (None) as `map_patiently` does."""
+        if self.cluster is not None:
+            return self.cluster.map(function, items)
+        return map_patiently(function, items) if threads is None else map_in_threads(function, items, threads)
 
 
 DEFAULT_OPTIONS = BuildOptions()

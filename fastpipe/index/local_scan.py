@@ -20,21 +20,12 @@ from fastpipe.index.folder_source import FolderSource, class_folders, is_folder,
 from fastpipe.index.parts import UNSETTLED, Part, Parts, State, is_settled, listed_parts, parts_of
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack_paths
 from fastpipe.progress_bar import SlowBar
-from fastpipe.sources.threads import map_in_threads, threads_for_files
-
-# If folders come from memory, more than two threads contend for the GIL (8 threads are half as fast on two cores); if
-# they come over a network, threads wait in parallel. The time for a few folders decides which it is.
-_PROBED = 16
-_SLOW_DISK_S = 0.003
-_THREADS_ON_A_FAST_DISK = 2
-
-# On a local disk a stat call takes microseconds, and serial calls are faster than threads. So threads are used only
-# after this time.
-_PATIENCE_S = 0.2
+from fastpipe.sources.threads import map_patiently
 
 _UNKNOWN = -2  # stands for a size that is to be read
+_FOLDERS_OF_A_TASK = 16  # on a cluster
+_SIZES_OF_A_TASK = 4096
 _SIZES_AT_ONCE = 256
-_SIZES_AT_ONCE_ON_A_CLUSTER = 4096
 
 
 def _state_of(status: os.stat_result) -> State:
@@ -52,13 +43,7 @@ def folder_states(root: str, folders: Sequence[str]) -> Array:
     """The state of each folder now: int64 ``(m, 3)`` as in `Table.part_states`; (-1, 0, 0) for a missing folder."""
     start = os.path.join(root, "")
     paths = (start + folder if folder else root for folder in folders)
-    deadline = time.monotonic() + _PATIENCE_S
-    states: list[State] = []
-    for path in paths:
-        states.append(_state_or_never(path))
-        if time.monotonic() > deadline:
-            break
-    states += [state for _, state in map_in_threads(_state_or_never, paths, threads_for_files())]
+    states = [state for _, state in map_patiently(_state_or_never, paths)]
     return np.array(states, np.int64).reshape(-1, 3)
 
 
@@ -135,21 +120,11 @@ class LocalFolderSource(FolderSource):
         return walk(visit_all, task("", "/"), "looking for images", self.options.progress)
 
     def _visits(self, tasks: list[Task]) -> Iterator[tuple[Sequence[Task], Sequence[Visited]]]:
-        """Visits folders in groups: on the cluster if there is one, else in threads."""
+        """Visits folders: in groups on the cluster, or one by one in this process."""
         root = os.path.abspath(self.root)
-        size, threads = _PROBED, 0
-        if self.options.cluster is None:
-            probed, tasks = tasks[:_PROBED], tasks[_PROBED:]
-            start, cpu = time.perf_counter(), time.thread_time()
-            visits = _visit_some((root, probed, self.extensions))
-            waited_s = (time.perf_counter() - start) - (time.thread_time() - cpu)
-            yield probed, visits
-            slow = waited_s / _PROBED > _SLOW_DISK_S
-            threads = threads_for_files() if slow else min(_THREADS_ON_A_FAST_DISK, os.cpu_count() or 1)
-            size = 1 if slow else _PROBED
+        size = 1 if self.options.cluster is None else _FOLDERS_OF_A_TASK
         chunks = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-        asked = ((root, chunk, self.extensions) for chunk in chunks)
-        for number, visits in self.options.map(_visit_some, asked, threads):
+        for number, visits in self.options.map(_visit_some, ((root, chunk, self.extensions) for chunk in chunks)):
             yield chunks[number], visits
 
     def _ask_for_sizes(self, table: Table) -> None:
@@ -157,13 +132,13 @@ class LocalFolderSource(FolderSource):
         if (sizes := table.sizes) is None:
             return
         rows = np.flatnonzero(sizes == _UNKNOWN)
-        size = _SIZES_AT_ONCE if self.options.cluster is None else _SIZES_AT_ONCE_ON_A_CLUSTER
+        size = _SIZES_AT_ONCE if self.options.cluster is None else _SIZES_OF_A_TASK
         chunks = [rows[start : start + size] for start in range(0, len(rows), size)]
         start = os.path.join(os.path.abspath(self.root), "")
         asked = ([start + path for path in unpack_paths(table.packed(picks))] for picks in chunks)
         with SlowBar("asking for sizes", self.options.progress) as bar:
             bar.expect(len(rows))
-            for number, of_chunk in self.options.map(_sizes_of, asked, threads_for_files()):
+            for number, of_chunk in self.options.map(_sizes_of, asked):
                 sizes[chunks[number]] = of_chunk
                 bar.advance(len(of_chunk))
 

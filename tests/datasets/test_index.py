@@ -27,6 +27,7 @@ from fastpipe.index import local_scan, parts
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.statistics import files_left_out
+from fastpipe.sources import threads
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="links and odd names need POSIX")
 
@@ -441,8 +442,7 @@ class TestManyFolders:
 
     @pytest.mark.parametrize("waits", [True, False])
     def test_same_files_from_a_fast_and_a_slow_disk(self, many, settled, monkeypatch, waits):
-        monkeypatch.setattr(local_scan, "_SLOW_DISK_S", -1 if waits else 1e9)
-        monkeypatch.setattr(local_scan, "_PATIENCE_S", -1 if waits else 1e9)
+        monkeypatch.setattr(threads, "_PATIENCE_S", -1 if waits else 1e9)
         assert samples_of(many) == expected(many)
         time.sleep(0.02)
         touch(many, "class 7/1/new.jpg")

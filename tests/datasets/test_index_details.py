@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from PIL import Image
 
 from fastpipe.datasets import ImageIndex
 from fastpipe.index import local_scan
-from fastpipe.sources.threads import map_in_threads
+from fastpipe.sources import threads
 
 
 @pytest.fixture
@@ -64,8 +65,8 @@ def test_a_rewritten_file_is_seen_by_a_refresh(photos, settled):
     assert (before.sizes[-1], after.sizes[-1]) == (0, os.path.getsize(photos / "b/zero.png"))
 
 
-@pytest.mark.parametrize("threads", [0, 1, 3])
-def test_threads_give_results_in_order_and_take_few_items_ahead(threads):
+@pytest.mark.parametrize("number_of_threads", [0, 1, 3, None])
+def test_threads_give_results_in_order_and_take_few_items_ahead(number_of_threads, monkeypatch):
     taken = []
 
     def items():
@@ -73,9 +74,14 @@ def test_threads_give_results_in_order_and_take_few_items_ahead(threads):
             taken.append(number)
             yield number
 
-    results = map_in_threads(lambda number: (time.sleep(number % 3 / 1000), -number)[1], items(), threads)
+    if number_of_threads is None:  # as the disk proves slow, in the middle of it
+        monkeypatch.setattr(threads, "_PATIENCE_S", 0.01)
+        mapped = threads.map_patiently
+    else:
+        mapped = functools.partial(threads.map_in_threads, threads=number_of_threads)
+    results = mapped(lambda number: (time.sleep(number % 3 / 1000), -number)[1], items())
     assert next(results) == (0, 0)
-    assert len(taken) <= 4 * threads + 1
+    assert len(taken) <= 4 * (number_of_threads or 0) + 1
     assert list(results) == [(number, -number) for number in range(1, 100)]
     with pytest.raises(ZeroDivisionError):
-        list(map_in_threads(lambda number: 1 // number, [2, 1, 0, 1], threads))
+        list(mapped(lambda number: 1 // number, [2, 1, 0, 1]))
