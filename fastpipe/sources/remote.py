@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Folder", "RemoteSource"]
 
 _HASHES = ("md5Hash", "ETag", "etag", "content_md5", "crc32c")
-_STATES = (*_HASHES, "mtime", "LastModified", "last_modified", "updated", "modified", "created")
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _S3 = ("s3:", "s3a:")
 _S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "FSSPEC_S3_ENDPOINT_URL")
 
@@ -119,7 +119,9 @@ class RemoteSource(ByteSource):
         for about in with_retries(lambda: self._listed(folder), self.url(folder), self.tries):
             name = about["name"]
             key = self._key(name)
-            if not key or key.rstrip("/") == folder or "?" in name:  # a folder's marker, or a web page's link
+            if not key or key.rstrip("/") == folder:  # a folder's marker
+                continue
+            if self._is_http and "?" in name:  # a link in a web page
                 continue
             if about.get("type") == "directory":
                 folders.append(key.rstrip("/"))
@@ -236,7 +238,7 @@ class RemoteSource(ByteSource):
 def _entry(key: str, about: FileInfo) -> Entry:
     size = about.get("size")
     # Stores differ in which of these keys they have.
-    state = next((about[name] for name in _STATES if about.get(name)), "")
+    state = next((about[name] for name in (*_HASHES, *_TIMES) if about.get(name)), "")
     etag = str(state.timestamp() if isinstance(state, datetime) else state).strip('"')
     return Entry(key, -1 if size is None else int(size), etag)
 

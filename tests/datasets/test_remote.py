@@ -192,6 +192,18 @@ def test_s3(s3: dict[str, Any], root: Path, tmp_path: Path) -> None:
         list(RemoteSource("s3://nobucket/train", **s3).list())
 
 
+def test_odd_names(tmp_path: Path) -> None:
+    names = ["cat/1 2.jpg", "cat/what?.jpg", "dog/100%25.jpg", "dog/#[x]é.jpg"]
+    system = fsspec.filesystem("memory")
+    system.pipe({f"/odd/{name}": corpus.jpeg(8, 9, seed=number) for number, name in enumerate(names)})
+    try:
+        stored = fastpipe.ImageFolder("memory://odd", TRAIN, index=None)
+        assert sorted(path.removeprefix("memory://odd/") for path, _ in stored.samples) == sorted(names)
+        assert len([*stored]) == 4
+    finally:
+        system.rm("/odd", recursive=True)
+
+
 def test_each_keeps_the_promises_of_a_source(memory: str, s3: dict[str, Any], web: Web, tmp_path: Path) -> None:
     sources.check_source(RemoteSource(memory))
     sources.check_source(RemoteSource("s3://photos/train", **s3), files=3)
