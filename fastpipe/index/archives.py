@@ -31,9 +31,10 @@ ENDINGS = (".tar", ".zip")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _LOCAL_HEADER = 30
-_UNIX_TIME = 0x5455  # the id of Info-ZIP's extra field for a member's time
 _BLOCK = 512
 _PARTS = 256
+UNIX_TIME = 0x5455
+"""The id of Info-ZIP's extra field for a member's time, in seconds since 1970."""
 
 
 class Member(NamedTuple):
@@ -217,7 +218,7 @@ def _zip_time(member: zipfile.ZipInfo) -> int | None:
     extra = member.extra
     while len(extra) >= 4:
         kind, size = struct.unpack_from("<2H", extra)
-        if kind == _UNIX_TIME and 5 <= size <= len(extra) - 4 and extra[4] & 1:
+        if kind == UNIX_TIME and 5 <= size <= len(extra) - 4 and extra[4] & 1:
             return int(struct.unpack_from("<i", extra, 5)[0]) * 10**9
         extra = extra[4 + size :]
     if member.date_time <= (1980, 1, 1, 0, 0, 0):

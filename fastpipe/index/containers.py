@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -72,9 +73,9 @@ class ContainerSource(IndexSource):
         root = common_folder(paths) if store is None else store.name
         return cls(root=root, paths=paths, options=options, bytes_from=store, given=paths_digest(given), **own)
 
+    @abc.abstractmethod
     def listing(self, path: str) -> ContainerListing:
         """Lists the samples of a container; raises DatasetError if it can't be used."""
-        raise NotImplementedError
 
     def copy_of(self, path: str) -> str | None:
         """The file that `listing` would unpack a container to; None if it never unpacks."""
@@ -120,7 +121,7 @@ class ContainerSource(IndexSource):
         # Read before the listing, so that a change during it is noticed the next time.
         states = {path: settled_state(path) for path in paths}
         # Keep each task small: only its own path, not all paths.
-        asked = ((replace(self, paths=(path,), options=DEFAULT_OPTIONS), path) for path in paths)
+        asked = (replace(self, paths=(path,), options=DEFAULT_OPTIONS) for path in paths)
         options = self.options if len(paths) > 1 else DEFAULT_OPTIONS
         new_parts: Parts = {}
         with SlowBar("listing containers", self.options.progress) as bar:
@@ -155,8 +156,9 @@ class ContainerSource(IndexSource):
         return self._relative(path) + "/"
 
 
-def _listing_of(asked: tuple[ContainerSource, str]) -> ContainerListing:
-    source, path = asked
+def _listing_of(source: ContainerSource) -> ContainerListing:
+    """Lists the only container of a source; runs in a thread, or in a cluster's worker."""
+    (path,) = source.paths
     return source.listing(path)
 
 

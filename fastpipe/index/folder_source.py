@@ -82,16 +82,21 @@ def class_folders(directory: str | Path) -> list[str]:
     Raises:
         FileNotFoundError: the directory doesn't exist or holds no folder.
     """
+    check_root(directory)
+    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+    if not classes:
+        raise without_classes(directory)
+    return classes
+
+
+def check_root(directory: str | Path) -> None:
+    """Raises FileNotFoundError or NotADirectoryError unless a directory exists."""
     if not os.path.isdir(directory):
         kind = NotADirectoryError if os.path.exists(directory) else FileNotFoundError
         raise kind(
             f"{os.fspath(directory)} is not a folder: give the one that holds a folder of images for each "
             "class, or a .zip or .tar of it."
         )
-    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
-    if not classes:
-        raise without_classes(directory)
-    return classes
 
 
 def without_classes(root: str | os.PathLike[str]) -> FileNotFoundError:

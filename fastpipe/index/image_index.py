@@ -181,8 +181,9 @@ class ImageIndex:
     @functools.cached_property
     def containers(self) -> tuple[str, ...]:
         """The paths of the containers that hold the files, or their keys in a store; empty for separate files."""
-        packed = None if self._places is None else self.table.part_paths
-        names = () if packed is None else unpack_paths(packed.tobytes(), self._separator)
+        if self._places is None or self.table.part_paths is None:
+            return ()
+        names = unpack_paths(self.table.part_paths.tobytes(), self._separator)
         if self.source is None:
             names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
         return tuple(names)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index.folder_source import FolderSource, class_folders, is_folder, walk
+from fastpipe.index.folder_source import FolderSource, check_root, is_folder, walk
 from fastpipe.index.parts import UNSETTLED, Part, Parts, State, is_settled, listed_parts, parts_of
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, Table, unpack_paths
 from fastpipe.progress_bar import SlowBar
@@ -70,8 +70,7 @@ class LocalFolderSource(FolderSource):
     """
 
     def __post_init__(self) -> None:
-        if not os.path.isdir(self.root):
-            class_folders(self.root)  # raises the error
+        check_root(self.root)
 
     def find_unchanged(self, kept: Listing, confirmed_ns: int) -> tuple[Parts, str]:
         folders, states = listed_parts(kept.table)

@@ -22,9 +22,8 @@ def index_statistics(index: ImageIndex) -> dict[str, object]:
 
     Returns:
         ``"root"``, ``"files"``, ``"classes"`` (files in each class) and ``"endings"`` (files of each lower-case
-        ending).
-        With sizes: ``"bytes"`` (total, smallest, median, largest), ``"empty"`` and ``"unreachable"`` (numbers of
-            files).
+        ending). With sizes: ``"bytes"`` (total, smallest, median, largest), ``"empty"`` and ``"unreachable"`` (numbers
+        of files).
     """
     table = index.table
     statistics: dict[str, object] = {

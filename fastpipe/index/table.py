@@ -62,8 +62,9 @@ class Table:
     @property
     def folders(self) -> list[str] | None:
         """The folders' relative paths, with ``/``, first the root ``""``; None if no folders were listed."""
-        listed = self.part_paths is not None and self.containers is None and self.part_paths[0] == 0
-        return unpack_paths(self.part_paths.tobytes(), "/") if listed and self.part_paths is not None else None
+        if self.part_paths is None or self.containers is not None or self.part_paths[0] != 0:
+            return None
+        return unpack_paths(self.part_paths.tobytes(), "/")
 
     def arrays(self) -> Iterator[tuple[str, Array]]:
         """Yields name and array of each column that isn't None."""

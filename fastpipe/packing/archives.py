@@ -12,9 +12,9 @@ import tarfile
 from typing import NamedTuple
 
 from fastpipe.errors import DatasetError
+from fastpipe.index.archives import UNIX_TIME
 
 _FIRST_YEAR, _LAST_YEAR = 1980, 2107  # the years that a zip's dates can have
-_UNIX_TIME = 0x5455  # the id of Info-ZIP's extra field for a member's time in seconds since 1970
 _LAST_TAR_SECOND = 8**11 - 1
 _MODE = 0o644
 _FOLDER_MODE = 0o755
@@ -107,7 +107,7 @@ def _times(modified_ns: int | None) -> tuple[int, int, bytes]:
     if modified_ns is None:
         return first
     seconds = modified_ns // 10**9
-    extra = struct.pack("<2HBi", _UNIX_TIME, 5, 1, seconds) if -(1 << 31) <= seconds < 1 << 31 else b""
+    extra = struct.pack("<2HBi", UNIX_TIME, 5, 1, seconds) if -(1 << 31) <= seconds < 1 << 31 else b""
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=min(max(seconds, 0), 1 << 32))
     if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
         return first[0], first[1], extra

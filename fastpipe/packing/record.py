@@ -91,9 +91,7 @@ class Totals:
 
 
 @contextlib.contextmanager
-def open_record(
-    file: str, about: Mapping[str, object], target: str, in_the_way: Callable[[], str] = str
-) -> Iterator[Record]:
+def open_record(file: str, about: Mapping[str, object], target: str, in_the_way: Callable[[], str]) -> Iterator[Record]:
     """Opens the record of a target, locked for this process; removes it if the run fails before it recorded anything.
 
     Args:

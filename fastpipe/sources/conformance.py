@@ -20,8 +20,7 @@ def check_source(source: ByteSource, files: int = 8) -> None:
     """Reads some files of a source in every way that fastpipe does, and compares the results.
 
     Use it in a test: ``def test_my_source(): fastpipe.sources.check_source(MySource(…))``. The source needs at least
-        one
-    file, and mustn't change meanwhile.
+    one file, and mustn't change meanwhile.
 
     Args:
         source: the source to check.

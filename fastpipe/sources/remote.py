@@ -130,7 +130,8 @@ class RemoteSource(ByteSource):
         return Folder(files, folders)
 
     def entry(self, key: str) -> Entry:
-        return _entry(key, self._info(key))
+        about = with_retries(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
+        return _entry(key, about)
 
     def read(self, key: str, offset: int = 0, length: int = -1) -> bytes:
         return with_retries(lambda: self._read(key, offset, length, None), self.url(key), self.tries)
@@ -164,9 +165,6 @@ class RemoteSource(ByteSource):
                 "has changed since it was listed. List it again: make the dataset, or its index, anew."
             )
         return data
-
-    def _info(self, key: str) -> FileInfo:
-        return with_retries(lambda: self._call("info", self._path(key)), self.url(key), self.tries)
 
     def _listed(self, folder: str) -> Iterable[FileInfo]:
         system, _ = self._opened()
