@@ -206,12 +206,15 @@ def shared_paths(paths: Iterable[str]) -> list[str]:
     Raises:
         DatasetError: a path lies in a copy that this machine unpacked for itself.
     """
-    own = os.fspath(cache_folder()) + os.sep
+    try:
+        own = os.path.join(cache_folder(), "")
+    except FileNotFoundError:  # no home folder, so nothing was unpacked
+        own = None
     shared: list[str] = []
     for path in paths:
         if type(path) is ArchiveMember:
             path = ArchiveMember(str(path), os.path.abspath(path.container), path.offset, path.length)
-            if path.container.startswith(own):
+            if own is not None and path.container.startswith(own):
                 raise DatasetError(
                     f"{path} was unpacked into this machine's cache folder, where a cluster's workers don't see it: "
                     "leave the scheduler out."

@@ -25,7 +25,7 @@ from fastpipe.datasets import ImageIndex
 from fastpipe.errors import ConfigError, FastpipeError
 from fastpipe.index import cluster as cluster_module
 from fastpipe.index import parts
-from fastpipe.index.cluster import Cluster, _key
+from fastpipe.index.cluster import Cluster, _key, shared_paths
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
@@ -205,6 +205,13 @@ def test_a_cluster_that_loses_its_workers_is_given_up(capsys: pytest.CaptureFixt
             with pytest.raises(FastpipeError, match="lost its last worker"):
                 deque(results, maxlen=0)
         assert "the cluster has no worker any more; waiting for one" in capsys.readouterr().err
+
+
+def test_files_are_shared_without_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FASTPIPE_CACHE")
+    monkeypatch.setattr("fastpipe.index.format.user_folder", lambda _: None)
+    monkeypatch.chdir(tmp_path)
+    assert shared_paths(["a.jpg", ""]) == [str(tmp_path / "a.jpg"), ""]
 
 
 def test_arguments_are_looked_at(tmp_path: Path) -> None:
