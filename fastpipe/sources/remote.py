@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote, urlsplit
 
+from fastpipe.arguments import real_number, whole_number
 from fastpipe.errors import DatasetError, StoreError
 from fastpipe.sources._retry import WrongLengthError, status_of, with_retries
 from fastpipe.sources.base import RANGES_FROM, ByteSource, Entry
@@ -73,14 +74,12 @@ class RemoteSource(ByteSource):
     ) -> None:
         if not isinstance(url, str):
             raise DatasetError(f"url={url!r}: give a store's URL as a str, such as 's3://bucket/train'.")
-        if concurrency < 1 or tries < 1 or timeout_s <= 0:
-            raise DatasetError(
-                f"concurrency={concurrency}, tries={tries}, timeout_s={timeout_s}: give numbers of 1 or more."
-            )
         self._url = url
-        if ranges_from is not None and ranges_from < 0:
-            raise DatasetError(f"ranges_from={ranges_from}: give a number of bytes, 0 or more, or None for never.")
-        self.concurrency, self.tries, self.timeout_s = concurrency, tries, timeout_s
+        self.concurrency = whole_number("concurrency", concurrency, "the requests at once", least=1, error=DatasetError)
+        self.tries = whole_number("tries", tries, "the attempts of a request", least=1, error=DatasetError)
+        self.timeout_s = real_number("timeout_s", timeout_s, "seconds", error=DatasetError)
+        if ranges_from is not None:
+            ranges_from = whole_number("ranges_from", ranges_from, "bytes, or None for never", error=DatasetError)
         self.ranges_from = ranges_from
         self.options = options
         self._opened()

@@ -401,8 +401,9 @@ def test_batches_that_are_lists_are_fetched_together(web: Web) -> None:
 def test_what_is_missing_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DatasetError, match="none-such://x can't be opened: Protocol not known"):
         RemoteSource("none-such://x")
-    with pytest.raises(DatasetError, match="give numbers of 1 or more"):
-        RemoteSource("memory://x", tries=0)
+    for name, value in (("tries", 0), ("concurrency", "8"), ("timeout_s", 0), ("ranges_from", -1)):
+        with pytest.raises(DatasetError, match=f"{name}={value!r}: give "):
+            RemoteSource("memory://x", **{name: value})
     monkeypatch.setitem(__import__("sys").modules, "fsspec", None)
     with pytest.raises(DatasetError, match=r"s3://bucket/train: .* pip install fsspec"):
         fastpipe.ImageFolder("s3://bucket/train")
