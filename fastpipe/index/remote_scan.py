@@ -69,18 +69,17 @@ class RemoteFolderSource(FolderSource):
 
     def _grouped(self, source: ByteSource) -> Iterator[Part]:
         """The folders of a source that lists all of its files at once."""
-        folders: dict[str, Folder] = {"": Folder([], [])}
+        folders = {"": Folder([], [])}
+
+        def folder(key: str) -> Folder:
+            if key not in folders:
+                folders[key] = Folder([], [])
+                folder(key.rpartition("/")[0]).folders.append(key)
+            return folders[key]
+
         with SlowBar("listing the store", self.options.progress) as bar:
             for entry in source.list():
                 bar.advance()
-                folder = entry.key.rpartition("/")[0]
-                folders.setdefault(folder, Folder([], [])).files.append(entry)
-        placed: set[str] = set()
-        for folder in [*folders]:
-            while folder and folder not in placed:  # add it to its parent's folders
-                placed.add(folder)
-                above = folder.rpartition("/")[0]
-                folders.setdefault(above, Folder([], [])).folders.append(folder)
-                folder = above
-        for folder, found in folders.items():
-            yield self._listed(folder, found)
+                folder(entry.key.rpartition("/")[0]).files.append(entry)
+        for key, found in folders.items():
+            yield self._listed(key, found)
