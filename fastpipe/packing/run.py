@@ -38,6 +38,7 @@ from fastpipe.packing.work import (
     ArchivePiece,
     Task,
     make,
+    reading,
     state_of,
     write_files,
     write_files_on_cluster,
@@ -383,17 +384,18 @@ class _PackRun:
 
     def _left(self, items: Iterator[Item]) -> Iterator[Item]:
         """Yields the files that aren't in the target yet; raises DatasetError if one that is there has changed."""
-        if self._record.is_new:
-            yield from items
-            return
-        if self._layout.is_one_file_each:
-            self._check_files()
 
         def not_there(some: tuple[Item, ...]) -> list[Item]:
             return [item for item in some if not self._is_there(item)]
 
-        for _, left in map_in_threads(not_there, in_blocks(items, _LOOKED_AT), self._jobs):
-            yield from left
+        with reading(self._layout.source.name):
+            if self._record.is_new:
+                yield from items
+                return
+            if self._layout.is_one_file_each:
+                self._check_files()
+            for _, left in map_in_threads(not_there, in_blocks(items, _LOOKED_AT), self._jobs):
+                yield from left
 
     def _check_files(self) -> None:
         """Raises DatasetError if a written file is gone."""

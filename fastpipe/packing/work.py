@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import posixpath
 import secrets
@@ -148,22 +149,24 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
 
 
 def _read(path: str, fetched: Fetched) -> tuple[bytes, int]:
-    """Reads a file, if it wasn't fetched from a store; returns its bytes, and its time or version.
-
-    Raises:
-        DatasetError: it can't be read.
-        FastpipeError: its store doesn't answer.
-    """
-    try:
+    """Reads a file, if it wasn't fetched from a store; returns its bytes, and its time or version."""
+    with reading(path):
         if isinstance(fetched, Exception):
             raise fetched
         _, stamp = state_of(path)
         return fetched if isinstance(fetched, bytes) else readers.read_file(fetched, None), stamp
-    except FastpipeError:
+
+
+@contextlib.contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Raises a DatasetError that names a file of the source, or the source, if the block can't read it."""
+    try:
+        yield
+    except FastpipeError:  # such as a store's, which says what is wrong
         raise
     except OSError as error:
         raise DatasetError(
-            f"{path} can't be read: {error}. What was done is kept: when this is fixed, or the file is left out of the "
+            f"{name} can't be read: {error}. What was done is kept: when this is fixed, or the file is left out of the "
             "source, the same command continues from there."
         ) from error
 

@@ -342,6 +342,10 @@ def test_a_source_file_that_cannot_be_read_is_named(folder: Path, tmp_path: Path
         pack(folder, tmp_path / "out.zip", jobs=1)
     (folder / "dog" / "lost.jpg").unlink()
     assert pack(folder, tmp_path / "out.zip").files == 14
+    archives.shards(folder, tmp_path / "in", 2)
+    (tmp_path / "in" / "no.tar").mkdir()
+    with pytest.raises(DatasetError, match=r"\*\.tar can't be read: .*no\.tar"):
+        pack(tmp_path / "in" / "*.tar", tmp_path / "shards")
 
 
 @pytest.mark.parametrize("name", ["out", "out.zip", "out.tar", "s-{000..}.tar"])
