@@ -10,7 +10,7 @@ from typing import Any
 from fastpipe.errors import ConfigError
 from fastpipe.loading.loader import DataLoader
 
-_UNIT = {"_s": "_seconds", "_us": "_microseconds"}
+_UNITS = {"_per_s": "_per_second", "_s": "_seconds", "_us": "_microseconds"}
 
 
 def export_to_prometheus(loader: DataLoader, registry: Any = None, name: str = "fastpipe_loader") -> Any:
@@ -58,9 +58,6 @@ def export_to_prometheus(loader: DataLoader, registry: Any = None, name: str = "
 
 def _metric(key: str) -> str:
     """Converts a key to a Prometheus name: units as words; letters, digits and underscores only."""
-    head, *rest = key.split("/")
-    for short, long in _UNIT.items():
-        if head.endswith(short):
-            head = head.removesuffix(short) + long
-    name = "_".join([head, *rest]).replace("_per_s", "_per_second").replace("wait_s_", "wait_seconds_")
-    return re.sub(r"\W", "_", name)
+    for short, long in _UNITS.items():
+        key = re.sub(rf"{short}\b", long, key)
+    return re.sub(r"\W", "_", key)
