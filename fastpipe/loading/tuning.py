@@ -210,14 +210,16 @@ def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int
             warnings.filterwarnings("ignore", advice)
         start = time.perf_counter()
         loader = make()
-        batches = iter(loader)
-        first = next(batches)
-        first_s = time.perf_counter() - start
-        for _ in range(workers):  # discard each worker's first batch, made while others are still starting
-            next(batches)
-        yield RunningLoader(batches, workers, first, first_s)
-        for part in image_datasets(loader.dataset):
-            part.end_threads()
+        try:
+            batches = iter(loader)
+            first = next(batches)
+            first_s = time.perf_counter() - start
+            for _ in range(workers):  # discard each worker's first batch, made while others are still starting
+                next(batches)
+            yield RunningLoader(batches, workers, first, first_s)
+        finally:
+            for part in image_datasets(loader.dataset):
+                part.end_threads()
 
 
 def _try(

@@ -12,6 +12,7 @@ import torch
 import fastpipe
 from fastpipe import progress_bar
 from fastpipe import transforms as T
+from fastpipe.core.thread_resources import _resources
 from fastpipe.errors import DatasetError
 from fastpipe.loading import tuning
 from fastpipe.loading.tuning import _settings
@@ -36,6 +37,19 @@ def test_chooses_among_what_it_tried(root):
     assert len(str(made).splitlines()) == len(made.trials) + 1 + bool(made.note)
     loader = fastpipe.DataLoader(dataset, shuffle=True, **made.kwargs)
     assert sum(len(targets) for _, targets in loader) == len(dataset)
+
+
+def test_threads_end_after_a_trial_that_failed(root):
+    dataset = fastpipe.ImageFolder(root, CROP, threads=2)
+
+    def fail():
+        with tuning.running(lambda: fastpipe.DataLoader(dataset, 4), 0, seed=0):
+            assert _resources.value is not None
+            raise RuntimeError("failed")
+
+    with pytest.raises(RuntimeError, match="failed"):
+        fail()
+    assert _resources.value is None
 
 
 @pytest.mark.parametrize(
