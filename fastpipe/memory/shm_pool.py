@@ -187,11 +187,10 @@ def worker_pieces() -> WorkerPieces | None:
         LoaderError: there is no shared memory for the pieces' states.
     """
     global _pieces
-    process, count = _worker
-    if process != os.getpid() or sys.platform != "linux":
+    if not is_begun() or sys.platform != "linux":
         return None
     if _pieces is None:
-        _pieces = WorkerPieces(count)
+        _pieces = WorkerPieces(_worker[1])
     return _pieces
 
 
