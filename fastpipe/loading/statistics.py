@@ -24,11 +24,9 @@ from fastpipe.loading.ranks import rank_and_count
 from fastpipe.sources import Cache, CachedSource
 
 WINDOW_S = 60.0
-_NO_MATTER = 0.05
+_TOLERATED_WAIT_SHARE = 0.05
 """If waits take less than this share of the wall time, nothing is advised."""
-
-
-_MOST_READY = 0.25
+_MOST_STARVED = 0.25
 """If fewer batches than this share were not ready, prefetching more wouldn't help."""
 
 
@@ -218,7 +216,7 @@ def _advice(now: Mapping[str, Any]) -> str:
     if not epoch["batches"]:
         return "No batch was handed out yet."
     share, first = epoch["wait_share"], now["first_batch_s"]
-    if share < _NO_MATTER:
+    if share < _TOLERATED_WAIT_SHARE:
         return f"The training waits {share:.0%} of the time: images aren't what holds it up."
     waits = f"The training waits {share:.0%} of the time"
     if first > epoch["wait_s"]["total"] / 2 and epoch["batches"] > 1:
@@ -232,7 +230,7 @@ def _advice(now: Mapping[str, Any]) -> str:
     if not now["workers"] and not threads:
         return f'{waits}, since batches are made within it: threads="auto" makes them ahead.'
     wait = epoch["wait_s"]
-    if epoch["starved"] < _MOST_READY and wait["p50"] * epoch["batches"] > wait["total"] / 2:
+    if epoch["starved"] < _MOST_STARVED and wait["p50"] * epoch["batches"] > wait["total"] / 2:
         own = threads and not now["workers"]
         cure = "; num_workers=1 with threads makes them in a process of its own" if own else ""
         return f"{waits}, though batches are ready: what delays them is in this process (Python's lock, pinning){cure}."
