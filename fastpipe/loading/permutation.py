@@ -86,14 +86,22 @@ def _shift(values: _Words, hashes: _Words, modulus: np.uint64) -> _Words:
 
 
 def _hash(values: _Words, key: np.uint64) -> _Words:
-    """A keyed 32-bit hash of each value: the finaliser of splitmix64, upper half."""
+    """A keyed 32-bit hash of each value."""
     mixed: _Words = values ^ key
-    mixed ^= mixed >> np.uint64(30)
-    mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    mixed ^= mixed >> np.uint64(27)
-    mixed *= np.uint64(0x94D049BB133111EB)
+    scramble(mixed)
     mixed >>= np.uint64(32)
     return mixed
+
+
+def scramble(words: _Words) -> None:
+    """Scrambles 64-bit words in place by the finaliser of splitmix64, except for its last step.
+
+    Source: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014.
+    """
+    words ^= words >> np.uint64(30)
+    words *= np.uint64(0xBF58476D1CE4E5B9)
+    words ^= words >> np.uint64(27)
+    words *= np.uint64(0x94D049BB133111EB)
 
 
 def _round_keys(key: tuple[int, ...], rounds: int) -> list[np.uint64]:

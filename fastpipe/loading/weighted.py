@@ -13,6 +13,7 @@ from torch.utils.data import ConcatDataset, Sampler, Subset
 
 from fastpipe.arguments import seed_number, whole_number
 from fastpipe.errors import DatasetError
+from fastpipe.loading.permutation import scramble
 from fastpipe.loading.ranks import checked_ranks, rank_and_count
 from fastpipe.loading.resumable import ResumableSampler
 
@@ -160,15 +161,11 @@ def targets_of(thing: object) -> NDArray[Any]:
 
 
 def _uniform(places: _Positions, seed: int, epoch: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each place in an epoch's order: 53 bits of a keyed hash, splitmix64 of a counter.
-
-    Source: G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014.
-    """
+    """A number in [0, 1) for each place in an epoch's order: 53 bits of a keyed hash, splitmix64 of a counter."""
     digest = hashlib.shake_128(f"fastpipe weighted {seed},{epoch}".encode()).digest(16)
     start, gamma = (int(word) for word in np.frombuffer(digest, dtype="<u8"))
     mixed = places.astype(np.uint64) * np.uint64(gamma | 1) + np.uint64(start)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    scramble(mixed)
     mixed ^= mixed >> np.uint64(31)
     uniform: NDArray[np.float64] = (mixed >> np.uint64(11)) * 2.0**-53
     return uniform
