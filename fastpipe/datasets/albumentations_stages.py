@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -109,11 +109,7 @@ def put_back(parts: Sequence[object], names: Names, augmented: dict[str, object]
 
 def _argument(key: str | None, value: object, transform: Any) -> str | None:
     """Returns the transform's argument for a value; None if it is neither in a dict nor boxes, points or masks."""
-    kind = type(value)
-    if isinstance(value, (list, tuple)) and value and all(isinstance(one, MaskFile) for one in value):
-        usual: str | None = "masks"
-    else:
-        usual = _ARGUMENTS.get(kind)
+    usual = "masks" if _are_mask_files(value) else _ARGUMENTS.get(type(value))
     if key is None:
         return usual
     return key if usual is None or key in transform.available_keys else usual
@@ -127,10 +123,14 @@ def _array(name: str, value: object, size: tuple[int, int], transform: object) -
         return boxes_in_format(value, size, transform)
     if isinstance(value, KeyPoints):
         return np.asarray(value.data)
-    if isinstance(value, (list, tuple)) and value and isinstance(value[0], MaskFile):
+    if _are_mask_files(value):
         masks = [_mask(one, size) for one in value]
         return Pixels((len(masks), *size), lambda box: np.stack([one.load(box) for one in masks]), True, True)
     return value
+
+
+def _are_mask_files(value: object) -> TypeGuard[Sequence[MaskFile]]:
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(one, MaskFile) for one in value)
 
 
 def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:

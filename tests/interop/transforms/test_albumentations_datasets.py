@@ -240,6 +240,15 @@ def test_values_without_names(files: Path) -> None:
     assert flat(list(made)) == flat([expected["image"], expected["mask"], expected["keypoints"], "name"])
 
 
+def test_only_a_list_of_mask_files_is_a_list_of_masks(files: Path) -> None:
+    """Other values stay as they are, also a list that begins with a `MaskFile`."""
+    mixed = [fastpipe.MaskFile(files / "mask0.png"), "no mask"]
+    made = fastpipe.SampleDataset(
+        lambda number: (files / f"{number}.jpg", {"mixed": mixed}), 1, A.Compose([A.HorizontalFlip(p=1)], strict=False)
+    )
+    assert made[0][1]["mixed"] is mixed
+
+
 def test_a_mask_that_is_looked_at(files: Path) -> None:
     def sample(number: int) -> Any:
         return files / f"{number}.jpg", {"mask": fastpipe.MaskFile(files / f"mask{number}.png")}
