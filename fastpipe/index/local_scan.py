@@ -82,9 +82,13 @@ class LocalFolderSource(FolderSource):
         changed = {folders[number] for number in np.flatnonzero(~same)}
         # A folder that is gone, or has another inode, may be a link whose target changed: list its parent again.
         changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != states[:, 2])}
-        unchanged = (number for number, folder in enumerate(folders) if folder not in changed)
+        # The root is always included, as its columns tell whether sizes are known.
+        unchanged = (number for number, folder in enumerate(folders) if folder not in changed or not folder)
+        known = parts_of(kept.table, ("sizes",), unchanged)
+        if "" in changed:
+            known[""] = replace(known[""], state=(UNSETTLED, 0, 0))
         reason = f"{len(changed)} of {len(folders)} folders may have changed"
-        return parts_of(kept.table, ("sizes",), unchanged), reason if changed else "it had no sizes of the files"
+        return known, reason if changed else "it had no sizes of the files"
 
     def list_files(self, known: Parts) -> Listing:
         listing = super().list_files(known)
@@ -92,13 +96,16 @@ class LocalFolderSource(FolderSource):
         return listing
 
     def folders(self, known: Parts) -> Iterator[Part]:
-        """Lists the folders level by level, except known ones; all get sizes if a known one has its files'.
+        """Lists the folders level by level, except known ones; the root may be known and still have to be listed.
 
         Raises:
             DatasetError: a link leads back to a folder above it, so that the listing would never end.
             OSError: the root can't be listed.
         """
-        sized = self.options.sizes or any(part.columns for part in known.values())
+        sized = self.options.sizes or ("" in known and "sizes" in known[""].columns)
+
+        def task(path: str, above: str) -> Task:
+            return path, path not in known or known[path].state[0] == UNSETTLED, above
 
         def visit_all(tasks: list[Task]) -> Iterator[tuple[Part, list[Task]]]:
             for some, visits in self._visits(tasks):
@@ -107,9 +114,9 @@ class LocalFolderSource(FolderSource):
                     if sized and not part.columns:
                         part = replace(part, columns={"sizes": np.full(len(part), _UNKNOWN, np.int64)})
                     below = (f"{path}/{name}" if path else name for name in part.subfolders)
-                    yield part, [(folder, folder not in known, above) for folder in below]
+                    yield part, [task(folder, above) for folder in below]
 
-        return walk(visit_all, ("", "" not in known, "/"), "looking for images", self.options.progress)
+        return walk(visit_all, task("", "/"), "looking for images", self.options.progress)
 
     def _visits(self, tasks: list[Task]) -> Iterator[tuple[Sequence[Task], Sequence[Visited]]]:
         """Visits folders: in groups on the cluster, or one by one in this process."""
