@@ -82,13 +82,20 @@ def index(
         raise DatasetError(f"the index of {image_index.root} isn't kept: give --at a folder on a disk with room")
 
 
+def _from_here(location: Path) -> Path:
+    """The path from the current folder, if it lies below that."""
+    here = Path.cwd()
+    return location.relative_to(here) if location.is_relative_to(here) else location
+
+
 def _print(index: ImageIndex, statistics: dict[str, Any]) -> None:
     from fastpipe.reporting.output import wrap_text
     from fastpipe.reporting.tables import ReportTable
 
     print(wrap_text(f"{len(index)} files in {len(index.classes)} classes of {index.root}"))
     state = "up to date" if index.origin == "opened" else index.origin
-    print(wrap_text(f"index: {index.location or 'in memory only'} ({state})"))
+    location = "in memory only" if index.location is None else _from_here(index.location)
+    print(wrap_text(f"index: {location} ({state})"))
     if not statistics:
         return
     classes = sorted(statistics["classes"].items(), key=lambda item: -item[1])

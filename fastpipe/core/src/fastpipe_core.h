@@ -441,20 +441,14 @@ typedef struct fpc_array {
 /* torch's grid_sample(padding_mode="zeros", align_corners=False) of uint8 tensors (N, C, H, W) of 1 or 3 channels. If
  * there is a fill, an image of ones is sampled, too: it says how much of each point is image, and the rest becomes the
  * fill, as in torchvision's tensor backend.
- *
  * shape: images, channels, height, width, and the result's height and width.
  * theta: torchvision's affine grid, where the image goes from -1 to 1: pixel (x, y) of the result, counted from its
  *        middle, shows (theta[0] x + theta[2] y + theta[4], theta[1] x + theta[3] y + theta[5]); every product and sum
  *        is rounded.
  * grid: if not NULL, used instead of theta: a point (x, y) for each pixel, the same for all images.
- * fill: a value for each channel, 0 to 255; NULL for black.
- * out: bytes, rounded to nearest even, or floats. */
-enum {
-    FPC_GRID_SAMPLE_BILINEAR = 1,
-    FPC_GRID_SAMPLE_FUSED = 2, /* multiply-adds as torch rounds them with FMA */
-    FPC_GRID_SAMPLE_FLOATS = 4,
-    FPC_GRID_SAMPLE_V2 = 8 /* the fill is mixed in as torchvision's v2 does, not its v1 */
-};
+ * fill: a value for each channel, 0 to 255; NULL for black. out: bytes, rounded to nearest even, or FLOATS.
+ * FUSED: multiply-adds are rounded as torch rounds them with FMA. V2: the fill is mixed in as v2 does, not v1. */
+enum { FPC_GRID_SAMPLE_BILINEAR = 1, FPC_GRID_SAMPLE_FUSED = 2, FPC_GRID_SAMPLE_FLOATS = 4, FPC_GRID_SAMPLE_V2 = 8 };
 FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[6], const float *theta,
                                    const float *grid, const float *fill, int flags, void *out);
 
@@ -463,19 +457,12 @@ FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, cons
  * FPC_BAD_OPERATION if torchvision leaves the images unchanged; the content of `out` is then undefined. */
 FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *operation, const uint8_t *in,
                               const int32_t shape[4], uint8_t *out);
-/* torch's interpolate(mode="bilinear", antialias=True) of images of float32, or of bytes made floats. shape: channels,
- * height, width, and the result's height and width. strides: those of channels, rows and columns, in values; either the
- * values of a row follow each other, or a pixel's channels and a row's pixels. The result's rows follow each other, in
- * planes or as pixels. */
-enum {
-    FPC_RESIZE_FUSED = 1,       /* multiply-adds are rounded once; without a flag, twice, */
-    FPC_RESIZE_FUSED_REST = 2,  /* and with this one, only those that remain after groups of four */
-    FPC_RESIZE_INTERLEAVED = 4, /* the result is written as pixels */
-    FPC_RESIZE_FROM_BYTES = 8,  /* `in` is of bytes, */
-    FPC_RESIZE_DIVIDE = 16,     /* which are divided by 255 before, */
-    FPC_RESIZE_MULTIPLY = 32,   /* or multiplied by 1 / 255 */
-    FPC_RESIZE_TO_BYTES = 64    /* `out` is of bytes, rounded to nearest even */
-};
+/* torch's interpolate(mode="bilinear", antialias=True) of float32 images. shape: channels, height, width, and those of
+ * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. FUSED: a
+ * multiply-add is rounded once; FUSED_REST: those after groups of four are. INTERLEAVED: `out` is of pixels.
+ * FROM_BYTES, TO_BYTES: `in` is of bytes, as they are or scaled by 1 / 255; `out` is, rounded to nearest even. */
+enum { FPC_RESIZE_FUSED = 1, FPC_RESIZE_FUSED_REST = 2, FPC_RESIZE_INTERLEAVED = 4 };
+enum { FPC_RESIZE_FROM_BYTES = 8, FPC_RESIZE_DIVIDE = 16, FPC_RESIZE_MULTIPLY = 32, FPC_RESIZE_TO_BYTES = 64 };
 FPC_API int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5],
                               int flags, void *out);
 /* Adds up images of `count` bytes times weights (0 to 1, with the sum 1), in float32 and in order, and truncates. */
