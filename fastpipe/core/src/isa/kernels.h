@@ -185,7 +185,7 @@ typedef struct fpc_kernels {
     void (*round_floats)(const float *in, int64_t count, uint8_t *out);
     /* Adds up weighted values; reads and writes whole groups of FPC_WEIGH_GROUP. */
     void (*weigh_rows)(const fpc_weighing *weighing, float *out);
-    /* The same, one after the other: `apart` products after the first are rounded before they are added, the rest not. */
+    /* The same, one after the other: `apart` products after the first are rounded before they are added, others not. */
     void (*weigh_in_order)(const fpc_weighing *weighing, int32_t apart, float *out);
     /* Adds up weighted values and rounds to bytes; `sums` has room for a row of floats. Returns how many groups of
      * FPC_DOUBT_GROUP have a sum within `margin` of a half, and writes their positions in the row to `doubtful`. */
