@@ -78,9 +78,7 @@ class FloatResize(enum.IntFlag):
     FLOATS = 0
     INTERLEAVED = 4
     FROM_BYTES = 8
-    DIVIDE = 16
-    MULTIPLY = 32
-    TO_BYTES = 64
+    TO_BYTES = 16
 
 
 def resize_floats(
@@ -102,9 +100,8 @@ def resize_floats(
         shape: channels, height and width, and the result's height and width.
         out: address of the result, which doesn't overlap.
         rounding: as this torch rounds.
-        values: INTERLEAVED if a pixel's channels follow each other in the result; FROM_BYTES for an image of bytes,
-            which are divided by 255, multiplied by 1 / 255 or left as they are; TO_BYTES for a result of bytes, rounded
-            to nearest even.
+        values: INTERLEAVED if a pixel's channels follow each other in the result; FROM_BYTES for an image of bytes;
+            TO_BYTES for a result of bytes, rounded to nearest even.
     """
     steps, sizes = (ctypes.c_int64 * 3)(*strides), (ctypes.c_int32 * 5)(*shape)
     return done(native().fpc_resize_floats(context.address, image, steps, sizes, int(rounding) | int(values), out))

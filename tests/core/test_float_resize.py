@@ -129,24 +129,19 @@ def test_bytes_are_made_floats_before_and_bytes_afterwards(
     around = torch.from_numpy(large).permute(2, 0, 1)
     image = (around if in_pixels else around.contiguous())[:, 1:, 2:]
     sizes = channels, height, width, rows, columns
-    for scale, given_floats in (
-        (FloatResize.FLOATS, image.float()),
-        (FloatResize.DIVIDE, image.float() / 255),
-        (FloatResize.MULTIPLY, image.float() * (1 / 255)),
-    ):
-        expected, result = torch.empty((channels, rows, columns)), torch.empty((channels, rows, columns))
-        given_floats = given_floats.contiguous()
-        arguments = given_floats.data_ptr(), given_floats.stride(), sizes, expected.data_ptr(), form
-        assert planes.resize_floats(context, *arguments)
-        values = FloatResize.FROM_BYTES | scale
-        assert planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, result.data_ptr(), form, values)
-        assert torch.equal(result, expected)
-        memory = torch.full((expected.numel() + 20,), 7, dtype=torch.uint8)
-        out = memory[10:-10]
-        values |= FloatResize.TO_BYTES
-        assert planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, out.data_ptr(), form, values)
-        assert torch.equal(out.view(expected.shape), expected.round().to(torch.uint8))
-        assert memory[:10].tolist() == memory[-10:].tolist() == [7] * 10
+    expected, result = torch.empty((channels, rows, columns)), torch.empty((channels, rows, columns))
+    given_floats = image.float().contiguous()
+    arguments = given_floats.data_ptr(), given_floats.stride(), sizes, expected.data_ptr(), form
+    assert planes.resize_floats(context, *arguments)
+    values = FloatResize.FROM_BYTES
+    assert planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, result.data_ptr(), form, values)
+    assert torch.equal(result, expected)
+    memory = torch.full((expected.numel() + 20,), 7, dtype=torch.uint8)
+    out = memory[10:-10]
+    values |= FloatResize.TO_BYTES
+    assert planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, out.data_ptr(), form, values)
+    assert torch.equal(out.view(expected.shape), expected.round().to(torch.uint8))
+    assert memory[:10].tolist() == memory[-10:].tolist() == [7] * 10
 
 
 def test_what_is_no_image_is_refused(context: core.Context) -> None:

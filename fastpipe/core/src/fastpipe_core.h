@@ -20,7 +20,7 @@
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 19 /* grows with every change of a struct below */
+#define FPC_ABI 20 /* grows with every change of a struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -460,9 +460,9 @@ FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *o
 /* torch's interpolate(mode="bilinear", antialias=True) of float32 images. shape: channels, height, width, and those of
  * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. FUSED: a
  * multiply-add is rounded once; FUSED_REST: those after groups of four are. INTERLEAVED: `out` is of pixels.
- * FROM_BYTES, TO_BYTES: `in` is of bytes, as they are or scaled by 1 / 255; `out` is, rounded to nearest even. */
+ * FROM_BYTES, TO_BYTES: `in` is of bytes; `out` is, rounded to nearest even. */
 enum { FPC_RESIZE_FUSED = 1, FPC_RESIZE_FUSED_REST = 2, FPC_RESIZE_INTERLEAVED = 4 };
-enum { FPC_RESIZE_FROM_BYTES = 8, FPC_RESIZE_DIVIDE = 16, FPC_RESIZE_MULTIPLY = 32, FPC_RESIZE_TO_BYTES = 64 };
+enum { FPC_RESIZE_FROM_BYTES = 8, FPC_RESIZE_TO_BYTES = 16 };
 FPC_API int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5],
                               int flags, void *out);
 /* Adds up images of `count` bytes times weights (0 to 1, with the sum 1), in float32 and in order, and truncates. */

@@ -17,4 +17,11 @@ typedef struct fpc_buffer {
 uint8_t *fpc_buffer_need(fpc_buffer *buffer, size_t size);
 void fpc_buffer_free(fpc_buffer *buffer);
 
+/* The memory's next `bytes` from `*at` on, aligned for vectors; only adds them to `*at` if `memory` is NULL. */
+static inline void *fpc_lay_out(uint8_t *memory, int64_t *at, int64_t bytes) {
+    void *taken = memory ? memory + *at : NULL;
+    *at += (bytes + 63) & ~(int64_t)63;
+    return taken;
+}
+
 #endif

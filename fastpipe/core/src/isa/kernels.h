@@ -174,14 +174,11 @@ typedef struct fpc_kernels {
      * FPC_BLUR_COLUMNS columns. */
     void (*blur_to_lines)(const uint8_t *rows, int64_t stride, int32_t columns, uint8_t *lines);
     void (*blur_to_rows)(const uint8_t *lines, int32_t columns, uint8_t *rows, int64_t stride);
-    /* torch_blur.h: converts `count` bytes to floats, in whole groups of 8. */
-    void (*floats_of)(const uint8_t *in, int64_t count, float *out);
     /* float_resize.c: transpose FPC_WEIGH_GROUP rows of `count` floats to columns of FPC_WEIGH_GROUP, and back. */
     void (*floats_to_columns)(const float *const *rows, int64_t count, float *columns);
     void (*columns_to_floats)(const float *columns, int64_t count, float *rows, int64_t stride);
-    /* These read and write nothing else: convert bytes to floats, divided by one number and multiplied by another, and
-     * floats from 0 to 255 to the nearest bytes. */
-    void (*scale_bytes)(const uint8_t *in, int64_t count, float divisor, float factor, float *out);
+    /* torch_blur.c, float_resize.c: convert `count` bytes to floats, and floats from 0 to 255 to the nearest bytes. */
+    void (*bytes_to_floats)(const uint8_t *in, int64_t count, float *out);
     void (*round_floats)(const float *in, int64_t count, uint8_t *out);
     /* Adds up weighted values; reads and writes whole groups of FPC_WEIGH_GROUP. */
     void (*weigh_rows)(const fpc_weighing *weighing, float *out);
@@ -275,10 +272,9 @@ typedef struct fpc_kernels {
         .blur_lines = blur_lines,                                                                                      \
         .blur_to_lines = blur_to_lines,                                                                                \
         .blur_to_rows = blur_to_rows,                                                                                  \
-        .floats_of = floats_of,                                                                                        \
         .floats_to_columns = floats_to_columns,                                                                        \
         .columns_to_floats = columns_to_floats,                                                                        \
-        .scale_bytes = scale_bytes,                                                                                    \
+        .bytes_to_floats = bytes_to_floats,                                                                            \
         .round_floats = round_floats,                                                                                  \
         .weigh_rows = weigh_rows,                                                                                      \
         .weigh_in_order = weigh_in_order,                                                                              \

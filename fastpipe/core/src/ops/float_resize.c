@@ -96,13 +96,6 @@ static void pass_along(const float_resize *resize, const float *const *rows, int
     }
 }
 
-/* The first of the memory's next bytes, aligned for vectors; only adds up if `memory` is NULL. */
-static void *take(uint8_t *memory, int64_t *at, int64_t bytes) {
-    void *taken = memory ? memory + *at : NULL;
-    *at += (bytes + 63) & ~(int64_t)63;
-    return taken;
-}
-
 /* Lays out the buffers in `memory`, which may be NULL; returns the bytes needed. */
 static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step) {
     const int64_t floats = sizeof(float), ints = sizeof(int32_t);
@@ -111,20 +104,20 @@ static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step) {
     const int32_t outputs[] = {resize->out_width, resize->out_height};
     int64_t at = 0, most = 0;
     for (int i = 0; i < 2; i++) {
-        axes[i]->starts = take(memory, &at, outputs[i] * ints);
-        axes[i]->counts = take(memory, &at, outputs[i] * ints);
-        axes[i]->weights = take(memory, &at, outputs[i] * axes[i]->most_taps * floats);
+        axes[i]->starts = fpc_lay_out(memory, &at, outputs[i] * ints);
+        axes[i]->counts = fpc_lay_out(memory, &at, outputs[i] * ints);
+        axes[i]->weights = fpc_lay_out(memory, &at, outputs[i] * axes[i]->most_taps * floats);
         most = axes[i]->most_taps > most ? axes[i]->most_taps : most;
     }
     resize->values = (int64_t)resize->channels * resize->out_width;
     resize->stride = (resize->values + 2 * ROWS - 1) / ROWS * ROWS;
-    resize->taps = take(memory, &at, most * (int64_t)sizeof(float *));
+    resize->taps = fpc_lay_out(memory, &at, most * (int64_t)sizeof(float *));
     const int64_t row = (int64_t)resize->width * step;
-    resize->wide = take(memory, &at, resize->flags & FPC_RESIZE_FROM_BYTES ? row * ROWS * floats : 0);
-    resize->columns = take(memory, &at, (row + ROWS) * ROWS * floats);
-    resize->lines = take(memory, &at, (resize->values + ROWS) * ROWS * floats);
-    resize->row = take(memory, &at, resize->stride * floats);
-    resize->passed = take(memory, &at, padded_rows * resize->stride * floats);
+    resize->wide = fpc_lay_out(memory, &at, resize->flags & FPC_RESIZE_FROM_BYTES ? row * ROWS * floats : 0);
+    resize->columns = fpc_lay_out(memory, &at, (row + ROWS) * ROWS * floats);
+    resize->lines = fpc_lay_out(memory, &at, (resize->values + ROWS) * ROWS * floats);
+    resize->row = fpc_lay_out(memory, &at, resize->stride * floats);
+    resize->passed = fpc_lay_out(memory, &at, padded_rows * resize->stride * floats);
     return at;
 }
 
@@ -132,8 +125,6 @@ static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step) {
 static void find_rows(const float_resize *resize, const void *in, int64_t at, int64_t stride, int32_t y, int32_t step,
                       const float *rows[ROWS]) {
     const int64_t count = (int64_t)resize->width * step;
-    const float divisor = resize->flags & FPC_RESIZE_DIVIDE ? 255.0f : 1.0f;
-    const float factor = resize->flags & FPC_RESIZE_MULTIPLY ? (float)(1.0 / 255.0) : 1.0f;
     for (int32_t i = 0; i < ROWS; i++) {
         const int64_t place = at + (y + i < resize->height ? y + i : resize->height - 1) * stride;
         if (!(resize->flags & FPC_RESIZE_FROM_BYTES)) {
@@ -142,7 +133,7 @@ static void find_rows(const float_resize *resize, const void *in, int64_t at, in
             rows[i] = rows[i - 1];
         } else {
             float *const wide = resize->wide + i * count;
-            resize->kernels->scale_bytes((const uint8_t *)in + place, count, divisor, factor, wide);
+            resize->kernels->bytes_to_floats((const uint8_t *)in + place, count, wide);
             rows[i] = wide;
         }
     }

@@ -75,7 +75,7 @@ static int pull_input(torch_blur *blur) {
             row[behind + c] = row[(int64_t)(stage->width - 1 - x) * channels + c];
         }
     }
-    stage->kernels->floats_of(blur->row, bytes + 2 * (int64_t)side * channels, wide);
+    stage->kernels->bytes_to_floats(blur->row, bytes + 2 * (int64_t)side * channels, wide);
     for (int32_t tap = 0; tap < blur->columns; tap++) blur->taps[tap] = wide + (int64_t)tap * channels;
     const fpc_weighing along = {blur->taps, blur->along, blur->columns, bytes};
     stage->kernels->weigh_rows(&along, blur->passed + slot * blur->passed_stride);
@@ -108,13 +108,6 @@ static int next_torch_blurred(fpc_stage *stage, uint8_t *row) {
     return FPC_OK;
 }
 
-/* The next `bytes` of the stage's memory, aligned for floats and pointers; only adds up if `memory` is NULL. */
-static void *take(uint8_t *memory, int64_t *at, int64_t bytes) {
-    void *taken = memory ? memory + *at : NULL;
-    *at += (bytes + 63) & ~(int64_t)63;
-    return taken;
-}
-
 /* Lays out the stage's rows in `memory`, which may be NULL; returns the bytes needed. */
 static int64_t lay_out(torch_blur *blur, uint8_t *memory) {
     const fpc_stage *stage = &blur->stage;
@@ -124,15 +117,16 @@ static int64_t lay_out(torch_blur *blur, uint8_t *memory) {
     int64_t at = 0;
     blur->wide_stride = (wide + FLOAT_SLACK + 15) & ~(int64_t)15;
     blur->passed_stride = (values + FLOAT_SLACK + 15) & ~(int64_t)15;
-    blur->taps = take(memory, &at, most_taps * (int64_t)sizeof(float *));
-    blur->along = take(memory, &at, blur->columns * floats);
-    blur->down = take(memory, &at, blur->rows * floats);
-    blur->weights = take(memory, &at, (int64_t)blur->rows * blur->columns * floats);
-    blur->row = take(memory, &at, wide + FPC_ROW_SLACK);
-    blur->sums = take(memory, &at, (values + FLOAT_SLACK) * floats);
-    blur->doubtful = take(memory, &at, ((values + FLOAT_SLACK) / FPC_DOUBT_GROUP + 1) * (int64_t)sizeof(int32_t));
-    blur->wide = take(memory, &at, blur->rows * blur->wide_stride * floats);
-    blur->passed = take(memory, &at, blur->rows * blur->passed_stride * floats);
+    blur->taps = fpc_lay_out(memory, &at, most_taps * (int64_t)sizeof(float *));
+    blur->along = fpc_lay_out(memory, &at, blur->columns * floats);
+    blur->down = fpc_lay_out(memory, &at, blur->rows * floats);
+    blur->weights = fpc_lay_out(memory, &at, (int64_t)blur->rows * blur->columns * floats);
+    blur->row = fpc_lay_out(memory, &at, wide + FPC_ROW_SLACK);
+    blur->sums = fpc_lay_out(memory, &at, (values + FLOAT_SLACK) * floats);
+    blur->doubtful =
+        fpc_lay_out(memory, &at, ((values + FLOAT_SLACK) / FPC_DOUBT_GROUP + 1) * (int64_t)sizeof(int32_t));
+    blur->wide = fpc_lay_out(memory, &at, blur->rows * blur->wide_stride * floats);
+    blur->passed = fpc_lay_out(memory, &at, blur->rows * blur->passed_stride * floats);
     return at;
 }
 

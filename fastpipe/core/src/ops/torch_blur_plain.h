@@ -13,12 +13,8 @@ static inline void weigh_exactly_group(const fpc_exact_weighing *exact, int64_t 
     for (int i = 0; i < FPC_DOUBT_GROUP; i++) out[at + i] = (uint8_t)rintf(sums[i]);
 }
 
-static void scale_bytes(const uint8_t *in, int64_t count, float divisor, float factor, float *out) {
-    if (divisor == 1.0f) {
-        for (int64_t i = 0; i < count; i++) out[i] = (float)in[i] * factor;
-    } else {
-        for (int64_t i = 0; i < count; i++) out[i] = (float)in[i] / divisor;
-    }
+static void bytes_to_floats(const uint8_t *in, int64_t count, float *out) {
+    for (int64_t i = 0; i < count; i++) out[i] = in[i];
 }
 
 static void round_floats(const float *in, int64_t count, uint8_t *out) {
@@ -46,10 +42,6 @@ static void floats_to_columns(const float *const *rows, int64_t count, float *co
 
 static void columns_to_floats(const float *columns, int64_t count, float *rows, int64_t stride) {
     some_to_floats(columns, 0, count, rows, stride);
-}
-
-static void floats_of(const uint8_t *in, int64_t count, float *out) {
-    for (int64_t i = 0; i < count; i++) out[i] = in[i];
 }
 
 static void weigh_rows(const fpc_weighing *weighing, float *out) {

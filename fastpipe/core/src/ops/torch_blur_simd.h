@@ -2,10 +2,6 @@
  * which the margin allows. */
 #include "torch_blur_plain.h"
 
-static void floats_of(const uint8_t *in, int64_t count, float *out) {
-    for (int64_t i = 0; i < count; i += 8) v_store_float(out + i, v_float(v_load_widened32(in + i)));
-}
-
 /* Transposes four by four floats in each half. */
 SIMD void weigh_transpose(vec square[4]) {
     const vec low = v_unpack_low32(square[0], square[1]), high = v_unpack_high32(square[0], square[1]);
