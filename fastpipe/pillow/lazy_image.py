@@ -19,7 +19,7 @@ from PIL import Image, ImageFile, ImageFilter, ImagePalette
 from fastpipe.ops import Crop, Operation, RgbToGrayscale, TensorConversion
 from fastpipe.pending import set_class
 from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall, image_record_of
-from fastpipe.pillow.lazy_operations import PointTable
+from fastpipe.pillow.lazy_operations import PointTable, point_table
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.pillow.method_arguments import (
     TRANSPOSITIONS,
@@ -325,14 +325,14 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         record = _open_record(self)
         if record is not None and mode is None and not isinstance(lut, Image.ImagePointHandler):
             bands = 3 if self._mode == "RGB" else 1
-            entries = [lut(i) for i in range(256)] * bands if callable(lut) else lut
-            lut = [round(entry) for entry in entries]
-            if len(lut) == 256 * bands:
-                table = bytes(min(max(entry, 0), 255) for entry in lut)
-                given = list(lut)
-                return _with_steps(
-                    self, record, PointTable(table * (3 // bands)), plain=lambda image: image.point(given)
-                )
+            entries = [lut(i) for i in range(256)] if callable(lut) else list(lut)
+            table = point_table(entries)
+            if callable(lut):
+                entries, table = entries * bands, table * bands
+            if len(table) == 256 * bands:
+                step = PointTable(table * (3 // bands))
+                return _with_steps(self, record, step, plain=lambda image: image.point(entries))
+            lut = entries
         return Image.Image.point(self, lut, mode)
 
     @_unless_replaced

@@ -44,6 +44,14 @@ class PointTable(Operation):
         return "point(table)"
 
 
+def point_table(entries: Sequence[float]) -> bytes:
+    """A table's entries as Pillow's ``point`` reads them: rounded, and clipped to 0 to 255."""
+    try:
+        return bytes(entries)  # most tables are of whole numbers within the range
+    except (TypeError, ValueError):
+        return bytes([min(max(round(entry), 0), 255) for entry in entries])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxResize(Operation):
     """Makes a window of the result of Pillow's ``resize(size, resample, box)``.
