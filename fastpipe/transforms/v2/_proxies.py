@@ -321,13 +321,39 @@ def _on_tensor(name: str, image: TensorLike, /, *args: object, **kwargs: object)
 
 
 def _plainly(name: str, image: TensorLike, given: Arguments) -> StandIn:
-    size = None
-    if name not in _SAME_SIZE and name not in _SIZED:  # runs torchvision's kernel to get the size
-        channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
-        size = height, width, channels
     shape = shape_of(image)
     assert isinstance(shape, ops.TensorShape)
-    return after(image, ops.tensor_operation(name, given, shape, size))
+    return after(image, ops.tensor_operation(name, given, shape, _size_after(name, image, given)))
+
+
+def _size_after(name: str, image: TensorLike, given: Arguments) -> tuple[int, int, int] | None:
+    """Height, width and channels of a function's result; None if `tensor_operation` knows them."""
+    if name in _SAME_SIZE or name in _SIZED:
+        return None
+    channels, height, width = image.shape
+    if name == "rotate":
+        return *rotated_size((height, width), **given), channels
+    if name == "rgb_to_grayscale" and (colors := given.get("num_output_channels", 1)) in (1, 3):
+        return height, width, colors
+    # torchvision's kernel runs without pixels, which takes milliseconds.
+    channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
+    return height, width, channels
+
+
+def rotated_size(
+    size: tuple[int, int], angle: float, expand: bool = False, center: Sequence[float] | None = None, **_: object
+) -> tuple[int, int]:
+    """The size of ``rotate``'s result for a tensor of this ``(height, width)``, as ``rotate_image`` computes it."""
+    height, width = size
+    angle %= 360
+    if not expand or (center is None and angle in (0, 180)):
+        return size
+    if center is None and angle in (90, 270):
+        return width, height
+    from_middle = [0.0, 0.0] if center is None else [center[0] - 0.5 * width, center[1] - 0.5 * height]
+    matrix = F._geometry._get_inverse_affine_matrix(from_middle, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
+    width, height = F._geometry._compute_affine_output_size(matrix, width, height)
+    return height, width
 
 
 _SIZED = frozenset({*MOVES, "pad", "resize"})

@@ -30,6 +30,7 @@ from fastpipe.transforms.v2._proxies import (
     named,
     pad_of,
     resize_of,
+    rotated_size,
     stand_in,
 )
 from fastpipe.types import Generators, ImageShape, LoadMask, Step
@@ -113,6 +114,8 @@ def _on_mask(name: str, mask: MaskStandIn | PureMaskStandIn, /, *args: object, *
         given = {**given, "size": like.size, "max_size": None}
     if like is not None:
         height, width, _ = like.output_shape(ImageShape(height, width))
+    elif name == "rotate":
+        height, width = rotated_size((height, width), **given)
     elif name not in _SAME_SIZE:
         empty = torch.empty(tuple(mask.shape), dtype=mask.dtype, device="meta")
         height, width = getattr(F, name)(tv_tensors.Mask(empty), **given).shape[-2:]
