@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import operator
 import warnings
 import weakref
 from collections.abc import Iterable, Mapping
@@ -61,7 +62,9 @@ def _worker_pays(dataset: Any, context: object, cpus: int) -> bool:
     A worker starts for each epoch: with few images, the start takes longer than the worker saves. Where processes
     aren't forked, the start takes seconds and needs a main module that can be imported.
     """
-    if isinstance(dataset, IterableDataset) or not any(image_datasets(dataset)) or len(dataset) < _EPOCH_FOR_A_WORKER:
+    if isinstance(dataset, IterableDataset) or not any(image_datasets(dataset)):
+        return False
+    if operator.length_hint(dataset) < _EPOCH_FOR_A_WORKER:
         return False
     forks = (
         context is not None

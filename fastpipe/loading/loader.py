@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -100,8 +101,8 @@ class DataLoader(LoaderBase):
         device, dtype, memory_format, num_workers, threads: as given; chosen numbers in place of None and "auto".
 
     Raises:
-        DatasetError: the dtype isn't floating, the memory format is another one, the number of threads is negative, or
-            torch doesn't support the device.
+        DatasetError: the dtype isn't floating, the memory format is another one, the number of threads is negative,
+            torch doesn't support the device, or the dataset has no length and no sampler is given.
         LoaderError: in an iteration: a worker died, no batch came for `timeout` seconds, or shared memory has no room.
     """
 
@@ -162,7 +163,9 @@ class DataLoader(LoaderBase):
         self._epochs: dict[SharedEpoch, int] = {}  # the last iteration's epoch of each dataset that has a seed
         self._order: Iterable[object] | None = None  # the source of an iteration's indices, set only while it begins
         if sampler is None and batch_sampler is None and not isinstance(dataset, IterableDataset):
-            sampler = _shuffled(dataset, generator) if shuffle else SequentialSampler(dataset)  # type: ignore[arg-type]
+            if not isinstance(dataset, Sized):
+                raise DatasetError(f"dataset={dataset!r:.80} has no length: give one that has, or a sampler.")
+            sampler = _shuffled(dataset, generator) if shuffle else SequentialSampler(dataset)
             shuffle = None
         super().__init__(
             dataset,
@@ -197,7 +200,7 @@ class DataLoader(LoaderBase):
         busy = not take_over(self._iterator)
         self._epochs = self._choose_epochs(busy)
         indices = self._sampler()
-        begin_epoch(self.dataset, len(indices) if hasattr(indices, "__len__") else _ENDLESS)
+        begin_epoch(self.dataset, operator.length_hint(indices, _ENDLESS))
         self._order, sampler = self._copy_order()
         self._progress = Progress(sampler)
         self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))

@@ -28,6 +28,16 @@ def turn(image):
     return image.rotate(random.random() * 50)
 
 
+class WithoutLength(torch.utils.data.Dataset):
+    """A wrapper with samples by index and no ``__len__``, which torch's loader takes with a sampler."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __getitem__(self, index):
+        return self.dataset[index]
+
+
 TRANSFORMS = {
     "uint8": [*CROP, T.PILToTensor()],
     "float": [*CROP, T.ToTensor()],
@@ -179,6 +189,19 @@ class TestOutput:
     def test_other_datasets(self):
         data = torch.utils.data.TensorDataset(torch.arange(30.0).view(10, 3), torch.arange(10))
         assert equal(batches(fastpipe.DataLoader, data), batches(StockLoader, data))
+
+    @pytest.mark.filterwarnings("ignore:threads=.* is Python code")
+    @pytest.mark.parametrize("threads", [None, "auto"])
+    @pytest.mark.parametrize("order", [{"sampler": [1, 2, 0]}, {"batch_sampler": [[1, 2], [0]]}])
+    def test_a_dataset_without_a_length_needs_a_sampler(self, root, order, threads):
+        dataset = WithoutLength(fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), seed=3))
+        expected = list(StockLoader(dataset, **order))
+        assert equal(list(fastpipe.DataLoader(dataset, threads=threads, **order)), expected)
+        for given in ({}, {"shuffle": True}, {"batch_size": None}):
+            with pytest.raises(
+                DatasetError, match=r"^dataset=<.*WithoutLength object.*> has no length: give .* sampler"
+            ):
+                fastpipe.DataLoader(dataset, **given)
 
     def test_upright_images(self, root):
         dataset = fastpipe.ImageFolder(root, T.Compose(TRANSFORMS["float"]), apply_exif=True)
