@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.loading.base import LoaderBase
+from fastpipe.loading.collate import users_collate
 from fastpipe.loading.resumable import SavedState
 
 
@@ -30,7 +31,7 @@ def prepare_loader(loader: LoaderBase, accelerator: Any) -> Any:
         torchs.dataset,
         **batches,
         num_workers=loader.num_workers,
-        collate_fn=loader._given_collate,
+        collate_fn=users_collate(loader.collate_fn),
         pin_memory=loader.pin_memory,
         timeout=loader.timeout,
         worker_init_fn=loader.worker_init_fn,

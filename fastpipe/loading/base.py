@@ -10,7 +10,6 @@ import torch
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.executor import BatchSpec, SharedEpoch
-from fastpipe.loading.collate import Collate
 from fastpipe.loading.resumable import ResumableSampler, SavedState, State
 from fastpipe.loading.statistics import LoaderMeter
 
@@ -47,7 +46,6 @@ class LoaderBase(TorchDataLoader[Any]):
     memory_format: torch.memory_format
     threads: int | None
     _batch_spec: BatchSpec
-    _given_collate: Collate | None
     _keeps_streams: bool  # the thread's random streams continue into the next epoch
     _warned_of_obstacle: bool
     _warned_of_loss: bool

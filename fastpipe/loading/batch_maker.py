@@ -50,6 +50,7 @@ class BatchMaker:
 
     Attributes:
         owner: id of the process that made it, the only one in which it works.
+        collate: as given.
         at: the task that is being made.
     """
 
@@ -65,7 +66,7 @@ class BatchMaker:
         self.at: BatchTask | None = None
         self._dataset = dataset
         self._batches = batches
-        self._collate = collate
+        self.collate = collate
         self._streams = streams
         self._pin = pin
         # A new thread uses GPU 0, and pinning would create a context there: hundreds of megabytes of another rank's
@@ -202,7 +203,7 @@ class BatchMaker:
             samples = asked(self._dataset, task.indices, task.options)
         else:
             samples = pending.result()
-        batch = self._collate(samples)
+        batch = self.collate(samples)
         # Pinned memory isn't copied again. torch takes a device argument only up to version 2.7.
         return pin_memory.pin_memory(batch) if self._pin else batch  # type: ignore[no-untyped-call]
 

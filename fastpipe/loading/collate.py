@@ -120,6 +120,13 @@ class CollateGood:
         return EmptyBatch() if samples is None else self.collate(samples)
 
 
+def users_collate(collate: object) -> object:
+    """The user's ``collate_fn`` within a loader's; None if it is torch's ``default_collate``."""
+    while isinstance(collate, (BatchCollate, CollateGood)):
+        collate = collate.collate
+    return None if collate is default_collate else collate
+
+
 def to_device(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     """Moves a tensor to a device.
 

@@ -148,7 +148,6 @@ class DataLoader(LoaderBase):
             # The user's own collate_fn, and a wrapper of the dataset, need a list of samples.
             as_list=collate_fn is not None or not gives_batches(dataset),
         )
-        self._given_collate = collate_fn
         collates = batch_size is not None or batch_sampler is not None
         if collates and (collate_fn is None or dtype is not None or self._batch_spec.channels_last):
             collate_fn = BatchCollate(self._batch_spec, collate_fn or default_collate)

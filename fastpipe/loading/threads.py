@@ -5,7 +5,7 @@ thread of `BatchMaker` makes the batches in that order, with its own random stre
 
 Python code that may draw from the global generators doesn't run in that thread: two threads would take numbers from
 each other. Such batches are made in the consumer's thread when it requests them, with the same streams in place of the
-generators; see `gil_bound_part_within`.
+generators; see `gil_bound_part`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fastpipe.errors import LoaderError
 from fastpipe.executor import SharedEpoch
 from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.batch_maker import BatchMaker, BatchTask
-from fastpipe.loading.collate import DRAW_NOTHING
+from fastpipe.loading.collate import DRAW_NOTHING, users_collate
 from fastpipe.loading.worker_monitor import PATIENCE_S, timed_out, warn_of_wait
 from fastpipe.rng import Streams
 
@@ -46,13 +46,21 @@ Ahead = tuple[Iterator[object], Mapping[SharedEpoch, int]]
 """The sampler's output for a later epoch, and the datasets' epochs in it."""
 
 
-def gil_bound_part_within(dataset: object) -> str:
-    """Why a dataset's samples can't be made ahead in a thread; empty if they can."""
+def gil_bound_part(dataset: object, collate: object = None) -> str:
+    """Why a loader's batches can't be made ahead in a thread; empty if they can.
+
+    Args:
+        dataset: the loader's dataset.
+        collate: the loader's ``collate_fn``; None for torch's.
+    """
     if is_transparent(dataset):
-        return next(filter(None, map(gil_bound_part_within, inner_datasets(dataset).values())), "")
-    if not isinstance(dataset, ImageDataset):
-        return f"the dataset ({type(dataset).__name__})"
-    return dataset.in_python
+        part = next(filter(None, map(gil_bound_part, inner_datasets(dataset).values())), "")
+    elif isinstance(dataset, ImageDataset):
+        part = dataset.in_python
+    else:
+        part = f"the dataset ({type(dataset).__name__})"
+    draws = users_collate(collate) not in (None, *DRAW_NOTHING)
+    return part or ("the collate_fn" if draws else "")
 
 
 class ThreadIterator(_BaseDataLoaderIter):
@@ -65,7 +73,7 @@ class ThreadIterator(_BaseDataLoaderIter):
     def __init__(self, loader: LoaderBase) -> None:
         super().__init__(loader)
         streams = self._seeded(loader)
-        self._maker = BatchMaker(self._dataset, self._auto_collation, self._collate_fn, streams, self._pin_memory)
+        self._maker = BatchMaker(self._dataset, self._auto_collation, loader.collate_fn, streams, self._pin_memory)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[BatchTask] = deque()
         self._tasks: deque[BatchTask] = deque()
@@ -112,6 +120,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         return streams
 
     def _begin(self, loader: LoaderBase) -> None:
+        self._maker.collate = loader.collate_fn  # the user may have replaced it
         self._obstacle = _obstacle(loader)
         self._timeout = loader.timeout
         self._prefetch = loader.prefetch_factor or AHEAD
@@ -223,9 +232,7 @@ class ThreadIterator(_BaseDataLoaderIter):
 
 def _obstacle(loader: LoaderBase) -> str:
     """Names the part of a loader that keeps batches from being made ahead, and warns once; empty if none does."""
-    obstacle = gil_bound_part_within(loader.dataset)
-    if not obstacle and _draws_in_collate(loader):
-        obstacle = "the collate_fn"
+    obstacle = gil_bound_part(loader.dataset, loader.collate_fn)
     if obstacle and not loader._warned_of_obstacle:
         loader._warned_of_obstacle = True
         warn_again(
@@ -234,10 +241,6 @@ def _obstacle(loader: LoaderBase) -> str:
             f"serve it better: num_workers={max(1, usable_cpus() - 1)}."
         )
     return obstacle
-
-
-def _draws_in_collate(loader: LoaderBase) -> bool:
-    return loader._given_collate is not None and loader._given_collate not in DRAW_NOTHING
 
 
 def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
@@ -249,8 +252,7 @@ def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
     parts = tuple(image_datasets(loader.dataset))
     counts = [part._fastpipe.epoch for part in parts]
     # Otherwise the streams are seeded only when the epoch begins.
-    keyed = not _draws_in_collate(loader) and None not in counts
-    drawn = keyed or loader._keeps_streams
+    drawn = None not in counts or loader._keeps_streams
     if any(part.on_error != "raise" for part in parts):  # bad files are counted by epoch
         return lambda: None
     if sampler is None or type(batches) is not BatchSampler or not drawn or loader._epoch is None:

@@ -20,7 +20,7 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import tensor_bytes
 from fastpipe.loading.loader import DataLoader
-from fastpipe.loading.threads import AHEAD, gil_bound_part_within
+from fastpipe.loading.threads import AHEAD, gil_bound_part
 from fastpipe.progress_bar import SlowBar
 from fastpipe.rng import keyed_globals
 
@@ -127,7 +127,7 @@ def tune(
         raise DatasetError(f"max_workers={max_workers!r}: give the most workers to try, or None for the usable CPUs.")
     largest = min(batch_size, len(dataset))  # an epoch has no larger one
     cpus = usable_cpus()
-    obstacle = gil_bound_part_within(dataset)
+    obstacle = gil_bound_part(dataset, options.get("collate_fn"))
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))
     started = time.perf_counter()
     share = seconds / (len(settings) + 1)
@@ -228,7 +228,8 @@ def _try(
     """Measures a setting: (workers, threads, factor of the default number of prefetched batches)."""
     workers, threads, deeper = setting
     before = set(multiprocessing.active_children())
-    usual = _PREFETCH if workers else AHEAD if threads and not gil_bound_part_within(dataset) else None
+    makes_ahead = threads and not gil_bound_part(dataset, options.get("collate_fn"))
+    usual = _PREFETCH if workers else AHEAD if makes_ahead else None
     ahead = None if usual is None else deeper * usual
     order = torch.Generator().manual_seed(seed)
 

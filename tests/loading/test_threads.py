@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 import torch
 from loading.batches import STEPS, dataset, epochs, equal
+from torch.utils.data import default_collate, default_convert
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
-from fastpipe.loading.threads import gil_bound_part_within
+from fastpipe.loading.threads import gil_bound_part
 
 
 @pytest.fixture(scope="module")
@@ -172,14 +173,27 @@ def test_what_is_in_the_way(root):
 
     data = dataset(root)
     both = torch.utils.data.ConcatDataset([data, torch.utils.data.Subset(data, [1, 2])])
-    assert gil_bound_part_within(data) == gil_bound_part_within(both) == ""
-    assert gil_bound_part_within(Own(root)) == "the dataset's own way to samples (Own)"
-    assert gil_bound_part_within(dataset(root, target_transform={0: 1}.__getitem__)) == ""
-    assert gil_bound_part_within(dataset(root, target_transform=random.random)) == "the target_transform random"
-    assert gil_bound_part_within([1, 2]) == "the dataset (list)"
-    assert gil_bound_part_within(dataset(root, loader=lambda path: None)) == "the dataset's loader"
-    assert gil_bound_part_within(dataset(root, on_error=lambda bad: None)) == "the function on_error"
+    assert gil_bound_part(data) == gil_bound_part(both) == ""
+    assert gil_bound_part(Own(root)) == "the dataset's own way to samples (Own)"
+    assert gil_bound_part(dataset(root, target_transform={0: 1}.__getitem__)) == ""
+    assert gil_bound_part(dataset(root, target_transform=random.random)) == "the target_transform random"
+    assert gil_bound_part([1, 2]) == "the dataset (list)"
+    assert gil_bound_part(dataset(root, loader=lambda path: None)) == "the dataset's loader"
+    assert gil_bound_part(dataset(root, on_error=lambda bad: None)) == "the function on_error"
     assert equal(epochs(both, threads=2), epochs(both, num_workers=1))
+
+
+@pytest.mark.parametrize("persistent_workers", [False, True])
+def test_a_collate_function_set_between_epochs_holds(root, persistent_workers):
+    loader = fastpipe.DataLoader(
+        dataset(root, seed=3), 3, threads=2, persistent_workers=persistent_workers, collate_fn=default_collate
+    )
+    assert isinstance(next(iter(loader))[0], torch.Tensor)
+    loader.collate_fn = default_convert
+    assert [len(batch) for batch in loader] == [len(batch[0]) for batch in fastpipe.DataLoader(loader.dataset, 3)]
+    loader.collate_fn = mixed
+    with pytest.warns(FastpipeWarning, match="the collate_fn is Python code"):
+        assert isinstance(next(iter(loader))[0], torch.Tensor)
 
 
 def test_an_error_comes_with_its_traceback(with_bad_files):

@@ -17,8 +17,8 @@ from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.index.open import named_images
 from fastpipe.loading import DataLoader
-from fastpipe.loading.collate import DRAW_NOTHING, BatchCollate, CollateGood
-from fastpipe.loading.threads import gil_bound_part_within
+from fastpipe.loading.collate import BatchCollate, users_collate
+from fastpipe.loading.threads import gil_bound_part
 from fastpipe.tools import recipes
 from fastpipe.tools.inputs import Transform
 
@@ -95,17 +95,13 @@ class LoaderSetup:
     @property
     def in_python(self) -> str:
         """Names the part that keeps threads from making batches ahead; empty if none does."""
-        return gil_bound_part_within(self.dataset) or (
-            "" if self._own_collate in (None, *DRAW_NOTHING) else "the collate_fn"
-        )
+        return gil_bound_part(self.dataset, self.loader.collate_fn)
 
     @property
     def _own_collate(self) -> Any:
         """The user's collate function; None if the loader has torch's or fastpipe's default."""
-        collate = self.loader.collate_fn
-        while isinstance(collate, (BatchCollate, CollateGood)):
-            collate = collate.collate
-        return None if collate in (default_collate, default_convert) else collate
+        collate = users_collate(self.loader.collate_fn)
+        return None if collate is default_convert else collate
 
 
 def setup_of(given: object, transform: Transform | None, batch_size: int | None, workers: int | None) -> LoaderSetup:

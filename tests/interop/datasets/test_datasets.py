@@ -19,6 +19,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageArray
 from fastpipe.errors import DatasetError
+from fastpipe.loading.collate import users_collate
 
 torchvision = torchvision_here.torchvision
 V1 = torchvision.transforms
@@ -154,7 +155,7 @@ def test_all_arguments_of_a_loader_are_taken(make: Make):
     loader = fastpipe.convert(
         DataLoader(dataset, 4, sampler=sampler, generator=generator, collate_fn=list, drop_last=True)
     )
-    assert (loader.sampler, loader.generator, loader._given_collate) == (sampler, generator, list)
+    assert (loader.sampler, loader.generator, users_collate(loader.collate_fn)) == (sampler, generator, list)
     assert (loader.batch_size, loader.drop_last, len(loader)) == (4, True, 2)
 
     batches = [[3, 1], [4]]
