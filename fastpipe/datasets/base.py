@@ -301,11 +301,7 @@ class ImageDataset(Dataset[Sample]):
         if get_worker_info() is not None:  # called by a loader, through a wrapper of the dataset
             serve_torch_loader()
             self._fastpipe_warn_if_repeated([operator.index(index)])
-        return self.one(index, self._fastpipe_epoch)
-
-    def one(self, index: int, epoch: int | None) -> Sample:
-        """``dataset[index]`` in an epoch; the epoch is None for a dataset without a seed."""
-        samples = self.executor.run([operator.index(index)], epoch)
+        samples = self.executor.run([operator.index(index)], self._fastpipe_epoch)
         if not samples:  # on_error leaves it out
             return None  # type: ignore[return-value]  # the type of the usual result serves callers better
         note_lazy_images(self, samples[0])
@@ -336,29 +332,23 @@ class ImageDataset(Dataset[Sample]):
 
         Samples that `on_error` leaves out are missing. Without options the result is always a list.
         """
-        indices, epoch = self._fastpipe_indices_and_epoch(indices, {} if options is None else options.epochs)
+        indices = self._fastpipe_asked(indices)
         if self._fastpipe_has_own_getitem():
             return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
-        return self.executor.run(indices, epoch, options)
+        return self.executor.run(indices, self._fastpipe_epoch, options)
 
     def submit(self, indices: Sequence[int], options: BatchSpec) -> PendingBatch:
         """Begins a `batch`, for a loader that starts the next batch while it finishes the one before.
 
         Call it only if `in_python` is empty, and in the thread that will wait for the batch.
         """
-        indices, epoch = self._fastpipe_indices_and_epoch(indices, options.epochs)
-        return self.executor.submit(indices, epoch, options)
+        return self.executor.submit(self._fastpipe_asked(indices), self._fastpipe_epoch, options)
 
-    def _fastpipe_indices_and_epoch(
-        self, indices: Sequence[int], epochs: Mapping[SharedEpoch, int]
-    ) -> tuple[list[int], int | None]:
-        """Returns a loader's indices as integers, and their epoch: the dataset's in `epochs`, else the current one."""
+    def _fastpipe_asked(self, indices: Sequence[int]) -> list[int]:
+        """Returns a loader's indices as integers."""
         indices = [operator.index(index) for index in indices]
-        counted = self._fastpipe.epoch
-        if counted is not None and counted in epochs:
-            return indices, epochs[counted]
         self._fastpipe_warn_if_repeated(indices)
-        return indices, self._fastpipe_epoch
+        return indices
 
     def _fastpipe_warn_if_repeated(self, indices: Sequence[int]) -> None:
         """Warns if a loader that doesn't count epochs begins the same epoch again with these samples."""

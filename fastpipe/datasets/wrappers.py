@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from types import MemberDescriptorType, MethodType
@@ -12,11 +12,7 @@ from typing import Any, TypedDict, TypeGuard
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
 from fastpipe.datasets.base import ImageDataset
-from fastpipe.executor import SharedEpoch
 from fastpipe.types import Sample
-
-Epochs = Mapping[SharedEpoch, int]
-_CURRENT: Epochs = {}
 
 
 class EpochContent(TypedDict):
@@ -33,8 +29,8 @@ class EpochSubset(Subset[Sample]):
 
     dataset: ImageDataset
 
-    def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
-        """Converts places in an epoch to indices in `dataset`; `epoch` None stands for the current one."""
+    def inner(self, places: Sequence[int]) -> list[int]:
+        """Converts places in the current epoch to indices in `dataset`."""
         raise NotImplementedError
 
     def describe_epoch(self, epoch: int) -> EpochContent:
@@ -77,46 +73,36 @@ def inner_datasets(dataset: object) -> dict[str, object]:
 
 
 def unwrap_subsets(
-    dataset: object,
-    indices: Sequence[int] = (),
-    epochs: Epochs = _CURRENT,
-    through: Callable[[object], bool] = is_wrapper,
+    dataset: object, indices: Sequence[int] = (), through: Callable[[object], bool] = is_wrapper
 ) -> tuple[Any, Sequence[int]]:
     """Unwraps `Subset`s: returns the dataset within, and the samples' indices in it.
 
     Args:
         dataset: any dataset.
         indices: the samples' indices in `dataset`.
-        epochs: epochs to use instead of the datasets' current ones.
         through: says which wrappers to unwrap.
     """
     while isinstance(dataset, Subset) and through(dataset):
         if len(indices):  # without indices, don't fix the content of an epoch that isn't fixed yet
-            indices = _inner(dataset, indices, epochs)
+            if isinstance(dataset, EpochSubset):
+                indices = dataset.inner(indices)
+            else:
+                indices = [dataset.indices[place] for place in indices]
         dataset = dataset.dataset
     return dataset, indices
 
 
-def _inner(subset: Subset[object], places: Sequence[int], epochs: Epochs) -> Sequence[int]:
-    if not isinstance(subset, EpochSubset):
-        return [subset.indices[place] for place in places]
-    counted = subset.dataset._fastpipe.epoch
-    return subset.inner(places, None if counted is None else epochs.get(counted))
-
-
-def locate(
-    dataset: object, index: int, epochs: Epochs = _CURRENT, through: Callable[[object], bool] = is_wrapper
-) -> tuple[Any, int]:
+def locate(dataset: object, index: int, through: Callable[[object], bool] = is_wrapper) -> tuple[Any, int]:
     """Finds the dataset within `Subset`s and `ConcatDataset`s that has a sample, and the sample's index in it.
 
     If the index is out of a `ConcatDataset`'s range, returns that dataset, which will raise. See `unwrap_subsets`.
     """
-    dataset, (index,) = unwrap_subsets(dataset, [index], epochs, through)
+    dataset, (index,) = unwrap_subsets(dataset, [index], through)
     if not (isinstance(dataset, ConcatDataset) and through(dataset) and -len(dataset) <= index < len(dataset)):
         return dataset, index
     place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
     part = bisect_right(ends, place) - 1
-    return locate(dataset.datasets[part], place - ends[part], epochs, through)
+    return locate(dataset.datasets[part], place - ends[part], through)
 
 
 _NESTED = 3

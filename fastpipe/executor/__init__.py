@@ -11,7 +11,7 @@ from fastpipe.executor.batch import (
 )
 from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
-from fastpipe.executor.epochs import SharedEpoch
+from fastpipe.executor.epochs import SharedEpoch, in_epochs
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, StageOptions, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
 from fastpipe.executor.stage_times import Row, Stage, StageTimes

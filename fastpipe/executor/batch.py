@@ -8,12 +8,11 @@ without a tensor for each sample and a copy of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 
-from fastpipe.executor.epochs import SharedEpoch
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.memory.host_pool import reused, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes, new_shared
@@ -34,8 +33,6 @@ class BatchSpec:
         threads: overrides the dataset's ``threads``; None for the dataset's.
         as_list: return a list of samples in any case, because the user's ``collate_fn`` needs one.
         pinned: use pinned memory, from which a device copies at full speed, if batches stay in this process.
-        epochs: the epoch of the samples of each dataset, for a loader that works ahead; for other datasets the current
-            one.
     """
 
     defer: bool = False
@@ -44,7 +41,6 @@ class BatchSpec:
     threads: int | None = None
     as_list: bool = False
     pinned: bool = False
-    epochs: Mapping[SharedEpoch, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from types import MappingProxyType
 
 import numpy as np
 import torch
 
 from fastpipe.memory.shm_pool import shared
 
-__all__ = ["SharedEpoch"]
+__all__ = ["SharedEpoch", "in_epochs"]
 
 
 class SharedEpoch:
@@ -39,7 +41,9 @@ class SharedEpoch:
         self.__setstate__(torch.tensor([epoch, _CHOSEN, 0], dtype=torch.int64))
 
     def get(self) -> int:
-        return int(self._number[0])
+        """The epoch; within `in_epochs`, the one that this thread is in."""
+        here = _here.get().get(self)
+        return int(self._number[0]) if here is None else here
 
     def set(self, epoch: int, counted: bool = False) -> None:
         """Sets the epoch; `counted` if a loader that counts epochs begins it."""
@@ -55,23 +59,14 @@ class SharedEpoch:
         """Fixes this process's copy at an epoch; other processes no longer change it."""
         self._number = np.array([epoch, _COUNTED, 0], np.int64)
 
-    @contextlib.contextmanager
-    def at(self, epoch: int) -> Iterator[None]:
-        """Changes the epoch for samples within the block."""
-        before = self.get()
-        self._number[0] = epoch
-        try:
-            yield
-        finally:
-            self._number[0] = before
-
     def repeats(self, indices: Sequence[int], path_of: Callable[[int], str]) -> bool:
         """Notes a loader's request for samples; True, once, if it has asked for the first sample before.
 
-        Ignores a request equal to the last one, because a wrapper may repeat it. Compares the first sample's path, too,
-        because a dataset may share its epoch with its subsets.
+        Ignores a request equal to the last one, because a wrapper may repeat it, and requests within `in_epochs`, by a
+        loader that counts epochs. Compares the first sample's path, too, because a dataset may share its epoch with its
+        subsets.
         """
-        if not indices or indices == self._asked:
+        if not indices or indices == self._asked or self in _here.get():
             return False
         self._asked = indices
         first, name = self._number[1:].tolist()
@@ -92,6 +87,19 @@ class SharedEpoch:
 
     def __deepcopy__(self, memo: dict[int, object]) -> SharedEpoch:
         return SharedEpoch(self.get())
+
+
+_here: ContextVar[Mapping[SharedEpoch, int]] = ContextVar("fastpipe_epochs", default=MappingProxyType({}))
+
+
+@contextlib.contextmanager
+def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
+    """Sets the datasets' epochs in this thread within the block, also of datasets that a user's wrapper calls."""
+    token = _here.set({**_here.get(), **epochs})
+    try:
+        yield
+    finally:
+        _here.reset(token)
 
 
 # Values in the place of the first sample's index.

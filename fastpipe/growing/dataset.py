@@ -152,9 +152,9 @@ class GrowingDataset(EpochSubset):
     def indices(self, value: object) -> None:
         raise AttributeError("the indices of an epoch can't be set: an epoch has what has arrived by its beginning")
 
-    def inner(self, places: Sequence[int], epoch: int | None = None) -> list[int]:
-        """Converts places in an epoch, 0 ≤ place < length, to positions in the source; None is the current epoch."""
-        window = self._window(self.dataset.epoch if epoch is None else epoch)
+    def inner(self, places: Sequence[int]) -> list[int]:
+        """Converts places in the current epoch, 0 ≤ place < length, to positions in the source."""
+        window = self._window(self.dataset.epoch)
         self._state.begin(window)
         asked = np.asarray(places, np.int64)
         if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):

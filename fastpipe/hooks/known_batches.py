@@ -120,7 +120,8 @@ class KnownBatches:
         """True if the first samples equal the dataset's own; leaves the generators' states unchanged."""
         try:
             for number, index in zip(numbers, indices[: LEDGER.check], strict=False):
-                ours, plain = partial(source.one, number, None), partial(operator.getitem, self.dataset, index)
+                ours = partial(operator.getitem, source, number)
+                plain = partial(operator.getitem, self.dataset, index)
                 check_call(site, ours, plain, site.name)
                 if site.is_off:
                     break

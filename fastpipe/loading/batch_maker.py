@@ -7,17 +7,18 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
+from torch.utils.data import Dataset
 from torch.utils.data._utils import pin_memory
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import is_transparent, unwrap_subsets
-from fastpipe.executor import BatchSpec, PendingBatch
+from fastpipe.executor import BatchSpec, PendingBatch, SharedEpoch, in_epochs
 from fastpipe.loading.collate import Collate
-from fastpipe.loading.fetcher import Index, batch_of, in_epochs, sample_of
+from fastpipe.loading.fetcher import Index, batch_of
 from fastpipe.rng import GeneratorStates, Streams
 
 _LAST_BATCH_S = 10.0
@@ -28,7 +29,7 @@ class BatchTask:
     """One batch to make."""
 
     indices: Index | list[Index]  # the sampler's output
-    options: BatchSpec  # given to the dataset; holds the datasets' epochs
+    epochs: Mapping[SharedEpoch, int]  # of the datasets that have a seed
     state: GeneratorStates | None = None  # the streams' state when the batch was begun; None before
     result: object = None
     error: BaseException | None = None
@@ -44,9 +45,9 @@ class BatchMaker:
     Args:
         dataset: the loader's dataset.
         batches: whether the sampler gives batches of indices, not single indices.
+        options: given to the dataset with each batch; says whether batches are put into pinned memory.
         collate: makes a batch of the dataset's samples.
         streams: the random streams to draw from.
-        pin: whether batches are put into pinned memory.
 
     Attributes:
         owner: id of the process that made it, the only one in which it works.
@@ -56,22 +57,22 @@ class BatchMaker:
 
     def __init__(
         self,
-        dataset: object,
+        dataset: Dataset[object],
         batches: bool,
+        options: BatchSpec,
         collate: Collate,
         streams: Streams,
-        pin: bool,
     ) -> None:
         self.owner = os.getpid()
         self.at: BatchTask | None = None
         self._dataset = dataset
         self._batches = batches
+        self._options = options
         self.collate = collate
         self._streams = streams
-        self._pin = pin
         # A new thread uses GPU 0, and pinning would create a context there: hundreds of megabytes of another rank's
         # GPU.
-        self._gpu = torch.cuda.current_device() if pin and torch.cuda.is_available() else None
+        self._gpu = torch.cuda.current_device() if options.pinned and torch.cuda.is_available() else None
         self._changed = threading.Condition()
         # guarded by the lock:
         self._tasks: deque[BatchTask] = deque()
@@ -139,7 +140,7 @@ class BatchMaker:
             streams = self._streams
             task.state = streams.save()
             try:
-                with streams.in_place(), in_epochs(task.options.epochs):
+                with streams.in_place(), in_epochs(task.epochs):
                     task.result = self._result(None, task)
             except BaseException as error:  # raised where the batch is asked for
                 task.error = error
@@ -170,11 +171,11 @@ class BatchMaker:
     def _made(self, task: BatchTask, streams: Streams) -> Iterator[None]:
         """Makes a task in three steps: begins it, submits the rest, waits for it; `_run` interleaves two tasks."""
         try:
-            with streams.active():
+            with streams.active(), in_epochs(task.epochs):
                 pending = self._submitted(task)
             yield
             self.at = task
-            with streams.active():
+            with streams.active(), in_epochs(task.epochs):
                 if pending is not None and task.wanted:
                     pending.submit_rest()
                 if task.wanted and (pending is None or pending.may_draw):
@@ -182,7 +183,7 @@ class BatchMaker:
                     self._notify(task)
             yield
             if task.wanted and not task.done:
-                with streams.active():
+                with streams.active(), in_epochs(task.epochs):
                     task.result = self._result(pending, task)
         except BaseException as error:  # raised where the batch is asked for
             task.error = error
@@ -193,19 +194,20 @@ class BatchMaker:
         self.at = task
         if not self._batches or not isinstance(task.indices, list):
             return None
-        dataset, inner = unwrap_subsets(self._dataset, task.indices, task.options.epochs, is_transparent)
-        return dataset.submit(inner, task.options) if isinstance(dataset, ImageDataset) else None
+        dataset, inner = unwrap_subsets(self._dataset, task.indices, is_transparent)
+        return dataset.submit(inner, self._options) if isinstance(dataset, ImageDataset) else None
 
     def _result(self, pending: PendingBatch | None, task: BatchTask) -> object:
         self.at = task
-        if pending is None:
-            asked = batch_of if self._batches else sample_of
-            samples = asked(self._dataset, task.indices, task.options)
+        if pending is not None:
+            samples: object = pending.result()
+        elif self._batches:
+            samples = batch_of(self._dataset, task.indices, self._options)
         else:
-            samples = pending.result()
+            samples = self._dataset[task.indices]
         batch = self.collate(samples)
         # Pinned memory isn't copied again. torch takes a device argument only up to version 2.7.
-        return pin_memory.pin_memory(batch) if self._pin else batch  # type: ignore[no-untyped-call]
+        return pin_memory.pin_memory(batch) if self._options.pinned else batch  # type: ignore[no-untyped-call]
 
     def _notify(self, task: BatchTask) -> None:
         with self._changed:

@@ -7,7 +7,6 @@ import operator
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
-from dataclasses import replace
 from typing import Any, Literal
 
 import torch
@@ -250,16 +249,14 @@ class DataLoader(LoaderBase):
         if self.num_workers == 0:
             here: TorchIterator = super()._get_iterator()
             if not isinstance(self.dataset, IterableDataset) and (self._auto_collation or self._epochs):
-                options = replace(self._batch_spec, epochs=self._epochs)
-                here._dataset_fetcher.dataset = BatchFetcher(self.dataset, options)
+                here._dataset_fetcher.dataset = BatchFetcher(self.dataset, self._batch_spec, self._epochs)
             return here
         self.check_worker_number_rationality()
         if self.batch_size is not None and not self._batch_spec.as_list:
             ahead = self.num_workers * (self.prefetch_factor or 2)
             check_shared_memory(image_datasets(self.dataset), self.batch_size, ahead, self._batch_spec)
-        return MonitoredIterator(
-            self, self._epochs, self._meter.times, is_persistent=self.persistent_workers and self._iterator is None
-        )
+        is_persistent = self.persistent_workers and self._iterator is None
+        return MonitoredIterator(self, self._meter.times, is_persistent=is_persistent)
 
     def _iterator_over(
         self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]
@@ -278,7 +275,7 @@ class DataLoader(LoaderBase):
         try:
             if self._by_threads:
                 return ThreadIterator(self)
-            iterator = MonitoredIterator(self, epochs)
+            iterator = MonitoredIterator(self)
         finally:
             self._order, self._epochs = now
         if rest is None:

@@ -73,7 +73,8 @@ class ThreadIterator(_BaseDataLoaderIter):
     def __init__(self, loader: LoaderBase) -> None:
         super().__init__(loader)
         streams = self._seeded(loader)
-        self._maker = BatchMaker(self._dataset, self._auto_collation, loader.collate_fn, streams, self._pin_memory)
+        options = replace(loader._batch_spec, pinned=self._pin_memory)
+        self._maker = BatchMaker(self._dataset, self._auto_collation, options, loader.collate_fn, streams)
         weakref.finalize(self, self._maker.close)
         self._ahead: deque[BatchTask] = deque()
         self._tasks: deque[BatchTask] = deque()
@@ -126,7 +127,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         self._prefetch = loader.prefetch_factor or AHEAD
         self.number += 1
         self._more = True  # whether the sampler may give more
-        self._options = replace(loader._batch_spec, pinned=self._pin_memory, epochs=loader._epochs)
+        self._epochs = loader._epochs
         self._next_epoch: Callable[[], Ahead | None] = _epoch_ahead(loader)
         before, self._settings = self._settings, _settings_of(loader)
         same = len(before) == len(self._settings) and all(map(operator.is_, before, self._settings))
@@ -155,7 +156,7 @@ class ThreadIterator(_BaseDataLoaderIter):
         if self._indices_ahead is not None:
             indices_ahead, epochs = self._indices_ahead
             for indices in indices_ahead:
-                task = BatchTask(indices, replace(self._options, epochs=epochs))
+                task = BatchTask(indices, epochs)
                 self._ahead.append(task)
                 self._maker.add(task, more=len(self._ahead) < self._prefetch)
                 return
@@ -164,10 +165,10 @@ class ThreadIterator(_BaseDataLoaderIter):
     def _task(self, indices: object) -> BatchTask:
         if self._ahead:
             task = self._ahead[0]
-            if task.indices == indices and task.options == self._options:
+            if task.indices == indices and task.epochs == self._epochs:
                 return self._ahead.popleft()
             self._drop_ahead()  # the queued epoch isn't the one that began
-        task = BatchTask(indices, self._options)
+        task = BatchTask(indices, self._epochs)
         if not self._obstacle:
             self._maker.add(task, more=True)
         return task
@@ -270,7 +271,7 @@ def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
 
 def _settings_of(loader: LoaderBase) -> list[object]:
     """The objects that batches depend on besides indices and epochs; if one is replaced, queued batches are dropped."""
-    settings: list[object] = [loader.collate_fn, loader._batch_spec, loader.dataset]
+    settings: list[object] = [loader.collate_fn, loader.dataset]
     for part in image_datasets(loader.dataset):
         settings.append(part.pipeline)
         settings += (value for name, value in vars(part).items() if name not in ("_fastpipe", "_fastpipe_on_begin"))

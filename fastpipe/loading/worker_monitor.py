@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from multiprocessing import Process
 from types import FrameType
 from typing import Any, TypeAlias
@@ -25,7 +25,7 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import FastpipeWarning, LoaderError
-from fastpipe.executor import SharedEpoch, StageTimes
+from fastpipe.executor import StageTimes
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.fetcher import BatchFetcher
@@ -81,20 +81,12 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
     would end the wait for the other half.
 
     Args:
-        loader: the `fastpipe.DataLoader`.
-        epochs: the epoch of each dataset that has a seed; persistent workers read them from shared memory instead.
+        loader: the `fastpipe.DataLoader`; its epochs are fixed in the workers, unless these are persistent.
         times: the rows of times that the workers' stages add to; None to measure nothing.
         is_persistent: the workers stay for later epochs.
     """
 
-    def __init__(
-        self,
-        loader: LoaderBase,
-        epochs: Mapping[SharedEpoch, int],
-        times: StageTimes | None = None,
-        *,
-        is_persistent: bool = False,
-    ) -> None:
+    def __init__(self, loader: LoaderBase, times: StageTimes | None = None, *, is_persistent: bool = False) -> None:
         self.datasets = tuple(image_datasets(loader.dataset))
         self.heartbeats: Heartbeats | None = None
         self.times = times
@@ -116,7 +108,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
             # By vars(): torch's loader refuses to have the attribute set.
             vars(given)["dataset"] = BatchFetcher(loader.dataset, loader._batch_spec)
         pieces = (loader.prefetch_factor or 2) + 2  # for batches made ahead, and two that the user's loop holds
-        fixed = {} if is_persistent else epochs
+        fixed = {} if is_persistent else loader._epochs
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, fixed, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
         try:

@@ -6,6 +6,7 @@ import copy
 import pickle
 import random
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.executor import BatchSpec, SharedEpoch
-from fastpipe.loading.fetcher import batch_of, sample_of
+from fastpipe.executor import BatchSpec, SharedEpoch, in_epochs
+from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.types import Generators, ImageShape, Recipe
 
 METHODS = ["fork", "spawn"] if sys.platform != "win32" else ["spawn"]
@@ -99,19 +100,20 @@ def test_epoch_reaches_persistent_workers(root, method):
 
 
 def test_an_epoch_may_be_asked_for(root):
-    """By a loader that works ahead: the samples are that epoch's, and the dataset's own stays and isn't noticed."""
+    """By a loader that works ahead: the samples are that epoch's in its thread; in others, the epoch stays."""
     dataset, there = (fastpipe.ImageFolder(root, planned(), seed=5) for _ in range(2))
     there.set_epoch(3)
-    subset, options = Subset(dataset, [4, 1, -1]), BatchSpec(as_list=True, epochs={dataset._fastpipe.epoch: 3})
+    subset, options, epochs = Subset(dataset, [4, 1, -1]), BatchSpec(as_list=True), {dataset._fastpipe.epoch: 3}
     for _ in range(2):  # no warning of an epoch that is repeated
-        assert equal(dataset.batch([4, 1, -1], options), [there[4], there[1], there[-1]])
-        assert equal(batch_of(subset, range(3), options), [there[4], there[1], there[-1]])
-        assert equal(
-            [sample_of(ConcatDataset([subset, dataset]), index, options) for index in (1, 3, -1)],
-            [there[1], there[0], there[-1]],
-        )
-    with pytest.raises(IndexError):
-        sample_of(ConcatDataset([subset]), 3, options)
+        with in_epochs(epochs), ThreadPoolExecutor(1) as other:
+            assert equal(dataset.batch([4, 1, -1], options), [there[4], there[1], there[-1]])
+            assert dataset.epoch == 3
+            assert other.submit(lambda: dataset.epoch).result() == 0
+        assert equal(BatchFetcher(subset, options, epochs).__getitems__(range(3)), [there[4], there[1], there[-1]])
+        both = BatchFetcher(ConcatDataset([subset, dataset]), options, epochs)
+        assert equal([both[1], both[3], both[-1]], [there[1], there[0], there[-1]])
+        with pytest.raises(IndexError):
+            both[3 + len(dataset)]
     assert dataset.epoch == 0
     assert equal([dataset[4]], [fastpipe.ImageFolder(root, planned(), seed=5)[4]])
 

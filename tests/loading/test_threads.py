@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -416,7 +417,8 @@ def test_pinned(root):
 
     loader = fastpipe.DataLoader(dataset(root, seed=3), 3, threads=2, persistent_workers=True)
     iter(loader)
-    loader._thread_iterator._pin_memory, loader._thread_iterator._maker._pin = True, True
+    maker = loader._thread_iterator._maker
+    maker._options = replace(maker._options, pinned=True)
     with (
         mock.patch.object(torch, "empty", empty),
         mock.patch("fastpipe.loading.batch_maker.pin_memory.pin_memory", lambda batch: batch),

@@ -269,9 +269,9 @@ class TestFailures:
         assert (site.checked, site.differed) == (1, 1)
 
     def test_draws_that_differ_are_seen(self, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-        known_batches = module("fastpipe.hooks.known_batches")
-        one = known_batches._Files.one
-        monkeypatch.setattr(known_batches._Files, "one", lambda *given: (one(*given), torch.rand(1))[0])
+        ours = module("fastpipe.datasets").ImageDataset
+        one = ours.__getitem__
+        monkeypatch.setattr(ours, "__getitem__", lambda *given: (one(*given), torch.rand(1))[0])
         dataset = make("ImageFolder", transform=crops())
         with fastpipe.install(), pytest.warns(FastpipeWarning, match="random generator"):
             epoch(dataset, batch_size=4)
