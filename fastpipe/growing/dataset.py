@@ -10,7 +10,6 @@ import multiprocessing
 import operator
 import os
 import time
-import warnings
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,9 +21,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIndex
+from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.wrappers import EpochContent, EpochSubset
-from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
+from fastpipe.errors import DatasetError, StoreError
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.growing.prefetch_process import run_prefetcher
 from fastpipe.growing.state import FetchProgress, GrowingState, Window
@@ -258,11 +258,9 @@ class GrowingDataset(EpochSubset):
             gone = min(latest.first - window.first, len(window))
             if gone > 0:
                 self._warned_of_return = True
-                warnings.warn(
+                warn_again(
                     f"epoch {epoch} is one of an earlier run, and {gone} of its samples have left the cache since: "
-                    "they are read from the store again. For a new run, call forget() before its first epoch.",
-                    FastpipeWarning,
-                    stacklevel=3,
+                    "they are read from the store again. For a new run, call forget() before its first epoch."
                 )
         return window
 
@@ -330,11 +328,7 @@ class GrowingDataset(EpochSubset):
 
     def _warn(self, still_s: float, error: str, what: str) -> None:
         why = f" ({error})" if error else ""
-        warnings.warn(
-            f"nothing has arrived from {self.dataset.root} for {still_s:.0f} s{why}: {what}.",
-            FastpipeWarning,
-            stacklevel=4,
-        )
+        warn_again(f"nothing has arrived from {self.dataset.root} for {still_s:.0f} s{why}: {what}.")
 
     def _fetch(self) -> bool:
         """Starts the fetching process, unless one runs on this machine; returns False if it can't be started."""

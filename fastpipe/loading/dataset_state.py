@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping
 from pathlib import PurePath
 
 import numpy as np
 
+from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import EpochSubset, inner_datasets, is_transparent, is_wrapper, locate
-from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.errors import DatasetError
 from fastpipe.loading.resumable import SavedState, State
 
 _COMPARED = 64
@@ -52,7 +52,7 @@ def check_dataset(saved: Mapping[str, object] | None, dataset: object, allow_cha
             f"{told} Resume with that one, begin a new epoch, or go on all the same with load_state_dict(state, "
             "allow_changes=True)."
         )
-    warnings.warn(f"{told} Samples may come twice in this epoch, or not at all.", FastpipeWarning, stacklevel=3)
+    warn_again(f"{told} Samples may come twice in this epoch, or not at all.")
     return True
 
 

@@ -8,7 +8,6 @@ all ranks are at the same position, the first ``offset + position * ranks`` indi
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Sized
 from typing import Any, TypeAlias
 
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from fastpipe.arguments import whole_number
-from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.datasets.bad_files import warn_again
+from fastpipe.errors import DatasetError
 
 BLOCK = 4096
 """The number of indices computed at a time."""
@@ -170,9 +170,7 @@ class ResumableSampler:
                     f"{told}: resume with what the run was started with, begin a new epoch, or go on all the same with "
                     "load_state_dict(state, allow_changes=True)."
                 )
-            warnings.warn(
-                f"{told}: indices may come twice in this epoch, or not at all.", FastpipeWarning, stacklevel=3
-            )
+            warn_again(f"{told}: indices may come twice in this epoch, or not at all.")
         position, ranks = state["position"], state.get("num_replicas", 1)
         most = max(int(state.get("length", 0)), then._order_length())
         if not (position >= 0 and then._offset >= 0 and then._offset + (position - 1) * ranks < max(most, 1)):

@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing import Process
 from types import FrameType
@@ -22,9 +21,10 @@ import torch
 from torch.utils.data import IterableDataset
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
+from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
-from fastpipe.errors import FastpipeWarning, LoaderError
+from fastpipe.errors import LoaderError
 from fastpipe.executor import StageTimes
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.loading.base import LoaderBase
@@ -361,8 +361,4 @@ def timed_out(timeout_s: float, who: str) -> LoaderError:
 
 def warn_of_wait(seconds: float, who: str) -> None:
     """Warns that no batch comes, for a loader without a timeout; `who` as in `timed_out`."""
-    warnings.warn(
-        f"no batch for {seconds:.0f} s. {who} Give the DataLoader timeout=SECONDS to make this an error.",
-        FastpipeWarning,
-        stacklevel=3,
-    )
+    warn_again(f"no batch for {seconds:.0f} s. {who} Give the DataLoader timeout=SECONDS to make this an error.")

@@ -210,8 +210,11 @@ def test_a_store_that_fails_stops_nobody(
     now = time.time()
     monkeypatch.setattr(growing_dataset.time, "time", lambda: now + 90)
     grown.set_epoch(1)
-    with pytest.warns(FastpipeWarning, match=r"nothing has arrived from store: for 90 s \(OSError: 503 Slow Down\)"):
+    with pytest.warns(
+        FastpipeWarning, match=r"nothing has arrived from store: for 90 s \(OSError: 503 Slow Down\)"
+    ) as told:
         assert len(grown) == 12
+    assert [one.filename for one in told] == [__file__]
     assert 89 < grown.statistics().still_s < 91
     store.broken.clear()
     go_on(grown)

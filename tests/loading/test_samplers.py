@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
 
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.loading.permutation import Permutation
-from fastpipe.loading.samplers import DistributedSampler, ShuffledSampler
+from fastpipe.loading.samplers import DistributedSampler, RandomSampler, ShuffledSampler
 
 LENGTHS = st.one_of(st.integers(0, 40), st.integers(0, 9_000))
 
@@ -285,3 +285,10 @@ def test_two_ranks_under_torchrun(tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert result.returncode == 0, result.stderr
     assert "SHARED OUT" in result.stdout
+
+
+@pytest.mark.parametrize("kind", [ShuffledSampler, RandomSampler])
+def test_the_warning_of_another_length_names_the_users_line(kind):
+    with pytest.warns(FastpipeWarning, match="has length=12, the state was saved with length=10") as caught:
+        kind(12).load_state_dict(kind(10).state_dict(), allow_changes=True)
+    assert [one.filename for one in caught] == [__file__]
