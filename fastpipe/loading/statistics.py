@@ -169,11 +169,15 @@ def gathered(own: LoaderStatistics) -> LoaderStatistics:
 
 
 def images_in(batch: object) -> int:
-    """Samples in a batch: the first dimension of the first tensor in it, or the length of a list of samples."""
+    """Samples in a batch: the first dimension of its first tensor, or the length of a list of samples or images."""
     if isinstance(batch, torch.Tensor):
         return len(batch) if batch.dim() else 1
     if isinstance(batch, (list, tuple)) and batch:
         first = batch[0]
+        if isinstance(first, (list, tuple)) and first:
+            if isinstance(first[0], torch.Tensor) and first[0].dim() > 3:  # several views of the images
+                return len(first[0])
+            return len(first if isinstance(batch, tuple) else batch)  # a tuple of images and of targets, or samples
         collated = isinstance(first, torch.Tensor) or (isinstance(batch, tuple) and isinstance(first, Mapping))
         return images_in(first) if collated else len(batch)
     if isinstance(batch, Mapping):
