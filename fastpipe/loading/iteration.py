@@ -11,7 +11,7 @@ from torch.autograd import _profiler_enabled as profiler_enabled  # type: ignore
 from torch.autograd.profiler import record_function
 from torch.utils.data.dataloader import _DatasetKind
 
-from fastpipe.datasets.wrappers import image_datasets, split_samples
+from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.loading.base import LoaderBase, Progress, TorchIterator
 from fastpipe.loading.checks import note_given
 from fastpipe.loading.collate import EmptyBatch
@@ -87,7 +87,8 @@ class Iteration(Iterator[object]):
         self.meter.ended = now
         if first:
             note_given(self.loader, self._epochs)
-            end_epoch(self.loader.dataset)
+            for part in image_datasets(self.loader.dataset):
+                part.end_epoch()
 
     def _leave_for_good(self) -> None:
         running.discard(self)
@@ -173,15 +174,3 @@ def current_progress(loader: LoaderBase) -> Progress:
     if last.is_loaded or last.finished or last in alive:
         return last
     return max(alive, key=lambda progress: progress.touched, default=last)
-
-
-def begin_epoch(dataset: object, samples: int) -> None:
-    """Tells each image dataset in a loader's dataset how many samples of the epoch will be requested from it."""
-    for part, share in split_samples(dataset, samples):
-        part.begin_epoch(round(share))
-
-
-def end_epoch(dataset: object) -> None:
-    """Tells each image dataset that the epoch is over."""
-    for part in image_datasets(dataset):
-        part.end_epoch()

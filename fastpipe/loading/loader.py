@@ -21,7 +21,7 @@ from torch.utils.data import (
 
 from fastpipe.arguments import MOST_AHEAD, whole_number
 from fastpipe.datasets import BadFileCounts, ImageDataset
-from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.datasets.wrappers import image_datasets, split_samples
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
@@ -37,7 +37,7 @@ from fastpipe.loading.checks import (
 from fastpipe.loading.collate import BatchCollate, CollateGood
 from fastpipe.loading.dataset_state import check_dataset, describe_dataset
 from fastpipe.loading.fetcher import BatchFetcher, gives_batches
-from fastpipe.loading.iteration import Iteration, begin_epoch, current_progress, running, take_over
+from fastpipe.loading.iteration import Iteration, current_progress, running, take_over
 from fastpipe.loading.resumable import ResumableSampler, SavedState, State
 from fastpipe.loading.samplers import RandomSampler, SequentialSampler, ShuffledSampler
 from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
@@ -186,7 +186,7 @@ class DataLoader(LoaderBase):
         if self._by_threads:  # torch's loader drops both without workers; tools that rebuild the loader read them
             vars(self).update(prefetch_factor=prefetch_factor, persistent_workers=persistent_workers)
         self._progress = Progress(self._own_sampler(), is_loaded=True)
-        self._meter = LoaderMeter()
+        self._meter = LoaderMeter(workers=self.num_workers)
 
     def __iter__(self) -> Any:
         """The batches of the next epoch; after `load_state_dict`, the remaining batches of the saved epoch."""
@@ -198,12 +198,13 @@ class DataLoader(LoaderBase):
         busy = not take_over(self._iterator)
         self._epochs = self._choose_epochs(busy)
         indices = self._sampler()
-        begin_epoch(self.dataset, operator.length_hint(indices, _ENDLESS))
+        for part, samples in split_samples(self.dataset, operator.length_hint(indices, _ENDLESS)):
+            part.begin_epoch(round(samples))
         self._order, sampler = self._copy_order()
         self._progress = Progress(sampler)
-        self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)))
         kept = self._iterator
-        self._meter.listen(self.num_workers, kept.times if isinstance(kept, MonitoredIterator) and not busy else None)
+        times = kept.times if isinstance(kept, MonitoredIterator) and not busy else None
+        self._meter = LoaderMeter(self._epoch, tuple(image_datasets(self.dataset)), self.num_workers, times)
         try:
             iterator = self._get_iterator() if busy else super().__iter__()
         finally:
@@ -218,7 +219,7 @@ class DataLoader(LoaderBase):
                 call this.
         """
         threads = 0 if self.threads is None else self.threads
-        own = self._meter.statistics(self.num_workers, threads, self.bad_files)
+        own = self._meter.statistics(threads, self.bad_files)
         return gathered(own) if gather else own
 
     @property

@@ -97,8 +97,9 @@ class LoaderMeter:
 
     epoch: int | None = None
     datasets: tuple[ImageDataset, ...] = ()  # the image datasets that the batches come from
-    # times of the stages in the processes or threads that make the batches; None without image datasets
-    times: StageTimes | None = field(default=None, init=False)
+    workers: int = 0
+    # times of the stages in the processes or threads that make the batches; None for new ones, and without datasets
+    times: StageTimes | None = None
     began: float = field(default_factory=time.perf_counter)
     ended: float | None = None
     # four numbers for each batch: its time of arrival, the wait for it, its number of images, and the number of batches
@@ -108,19 +109,11 @@ class LoaderMeter:
 
     def __post_init__(self) -> None:
         self.caches = {id(cache): (cache, cache.statistics()) for cache in _caches(self.datasets)}
-
-    def listen(self, workers: int, times: StageTimes | None) -> None:
-        """Connects to the stages' times, measured in this process or in workers.
-
-        Args:
-            workers: the number of workers.
-            times: the times of persistent workers; None if this iteration starts new workers.
-        """
         if not self.datasets:
             return
-        self.times = times or StageTimes(max(workers, 1))
+        self.times = self.times or StageTimes(max(self.workers, 1))
         self.times_before = self.times.total()
-        if workers == 0:
+        if self.workers == 0:
             for dataset in self.datasets:
                 dataset._fastpipe.measure(self.times.row(0))
 
@@ -128,7 +121,7 @@ class LoaderMeter:
         """Records a batch: the times of its request and arrival, and the number of batches ready at the request."""
         self.rows.extend((got, got - asked, images_in(batch) if collated else 1, ready))
 
-    def statistics(self, workers: int, threads: int, bad_files: BadFileCounts) -> LoaderStatistics:
+    def statistics(self, threads: int, bad_files: BadFileCounts) -> LoaderStatistics:
         end = time.perf_counter() if self.ended is None else self.ended
         # A copy, as another thread (Prometheus's) may call this, and an array can't grow while a view of it exists.
         rows = np.frombuffer(self.rows[:], np.float64).reshape(-1, 4)
@@ -150,7 +143,7 @@ class LoaderMeter:
             image_us={} if self.times is None else _by_stage(self.times.total() - self.times_before),
             bad_files={"skipped": bad_files.skipped, "replaced": bad_files.replaced, "total": bad_files.total},
             cache=cache,
-            workers=workers,
+            workers=self.workers,
             threads=threads,
             cpus=usable_cpus(),
             idle_cpus=idle,

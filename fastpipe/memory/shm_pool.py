@@ -55,15 +55,13 @@ class _Piece:
         memory: the memory.
         lent: the array of the current or last batch; dead when no object of this process refers to it.
         is_sent: that batch was sent to the main process.
-        handed_over: the count of requests when a batch was last sent.
-        is_known: the main process has the piece.
+        handed_over: the count of requests when a batch was last sent; 0 while the main process doesn't know the piece.
     """
 
     memory: torch.Tensor
     lent: weakref.ref[NDArray[np.uint8]] | None = None
     is_sent: bool = False
     handed_over: int = 0
-    is_known: bool = False
 
 
 class WorkerPieces:
@@ -155,9 +153,9 @@ class WorkerPieces:
             return None
         self._in_use[number] = _IN_USE
         states = None if self._is_known else _Handle(self._states)
-        memory = None if piece.is_known else _Handle(piece.memory)  # sent and mapped once
+        memory = None if piece.handed_over else _Handle(piece.memory)  # sent and mapped once
         left, self._left = tuple(self._left), []
-        piece.handed_over, piece.is_known, piece.is_sent, self._is_known = self._asked, True, True, True
+        piece.handed_over, piece.is_sent, self._is_known = self._asked, True, True
         layout = (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
         return _received, (current_process().name, states, number, memory, left, *layout)
 
@@ -256,11 +254,6 @@ def _close(worker: str, opened: _Opened) -> None:
     """Drops the pieces of a worker whose process is gone, unless another worker has the same name by now."""
     if _opened.get(worker) is opened:
         del _opened[worker]
-
-
-def pieces_in_use(workers: Iterable[str]) -> int:
-    """How many pieces of these workers hold a batch that still exists."""
-    return sum(int((_opened[worker].states == _IN_USE).sum()) for worker in workers if worker in _opened)
 
 
 def _free(states: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:

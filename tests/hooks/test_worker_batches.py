@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from loading.batches import pieces_in_use
 from PIL import Image
 from plain_and_hooked import assert_as_plain, assert_same
 from torch.utils.data import DataLoader, Dataset, default_collate
 from torchvision_here import torchvision
 
 import fastpipe
-from fastpipe.memory.shm_pool import pieces_in_use
 from fastpipe.memory.torch_worker import _PIECES
 
 T = torchvision.transforms

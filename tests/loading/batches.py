@@ -6,6 +6,7 @@ import torch
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.memory import shm_pool
 
 STEPS = [T.RandomResizedCrop(16), T.RandomHorizontalFlip(), T.ColorJitter(0.3), T.ToTensor(), T.Normalize([0.5], [0.2])]
 
@@ -32,3 +33,9 @@ def equal(one, other):
         len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
         for a, b in zip(one, other, strict=True)
     )
+
+
+def pieces_in_use(workers):
+    """How many pieces of shared memory of these workers hold a batch that still exists."""
+    pools = [shm_pool._opened[worker] for worker in workers if worker in shm_pool._opened]
+    return sum(int((pool.states == shm_pool._IN_USE).sum()) for pool in pools)

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from loading.batches import pieces_in_use
 
 import fastpipe
 from fastpipe import transforms as T
 from fastpipe.memory import shm_pool
 from fastpipe.memory.host_pool import tensor_on
-from fastpipe.memory.shm_pool import pieces_in_use
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere each batch has memory of its own")
 

@@ -91,7 +91,7 @@ def test_the_last_minute_and_its_counts_beside_plain_sums():
         batches.append((now + wait, wait, images, ready))
         now += wait + 0.5
     meter.ended = now
-    found = meter.statistics(0, 0, BadFileCounts(0, 0, 0))
+    found = meter.statistics(0, BadFileCounts(0, 0, 0))
     assert found["first_batch_s"] == pytest.approx(batches[0][1])
     for name, since in (("this_epoch", 0.0), ("last_minute", now - 60)):
         part = [one for one in batches if one[0] >= since]
@@ -112,7 +112,7 @@ def test_statistics_are_asked_for_from_another_thread_meanwhile():
 
     def ask() -> None:
         while not over.is_set():
-            meter.statistics(0, 0, BadFileCounts(0, 0, 0))
+            meter.statistics(0, BadFileCounts(0, 0, 0))
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -122,7 +122,7 @@ def test_statistics_are_asked_for_from_another_thread_meanwhile():
     finally:
         over.set()
         asking.join()
-    assert meter.statistics(0, 0, BadFileCounts(0, 0, 0))["this_epoch"]["images"] == 6000
+    assert meter.statistics(0, BadFileCounts(0, 0, 0))["this_epoch"]["images"] == 6000
 
 
 def test_foreign_datasets_have_no_stages():
