@@ -20,6 +20,7 @@ import filelock
 import numpy as np
 from numpy.typing import DTypeLike
 
+from fastpipe.arguments import seed_number, whole_number
 from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIndex
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.indexed import IndexedDataset
@@ -112,12 +113,13 @@ class GrowingDataset(EpochSubset):
         growth: float = 1.5,
         seed: int = 0,
     ) -> None:
-        if start < 1:
-            raise DatasetError(f"start={start}: give the number of samples that the first epoch waits for, from 1.")
-        if not growth > 1:
+        takes = "the number of samples that the first epoch waits for"
+        start = whole_number("start", start, takes, least=1, error=DatasetError)
+        if not (isinstance(growth, (int, float)) and 1 < growth < math.inf):
             raise DatasetError(
-                f"growth={growth}: give a number above 1; with 1.5 each epoch may be half as large again."
+                f"growth={growth!r:.80}: give a number above 1; with 1.5 each epoch may be half as large again."
             )
+        seed = seed_number(seed, error=DatasetError)
         self.dataset: IndexedDataset
         self.dataset, index, self.cache = _with_cache(source, cache, seed)
         if not len(index):
@@ -397,8 +399,10 @@ def _with_cache(source: object, cache: Cache | None, seed: int) -> tuple[Indexed
         )
     if cache is None and isinstance(index.source, CachedSource):
         cache = index.source.cache
-    if cache is None:
-        raise DatasetError("give the cache that samples are kept in: cache=fastpipe.Cache(FOLDER, '500 GB').")
+    if not isinstance(cache, Cache):
+        raise DatasetError(
+            f"cache={cache!r:.80}: give the cache that samples are kept in, as fastpipe.Cache(FOLDER, '500 GB')."
+        )
     index = index.read_through(cache.over(index.source))
     other = _of_index(source, index)
     if hasattr(other, "source"):

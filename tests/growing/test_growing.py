@@ -534,12 +534,18 @@ def test_the_process_is_started_in_any_way_and_ends_with_its_parent(method: str,
 def test_arguments_are_looked_at(here: None, store: Store, tmp_path: Path) -> None:
     source = fastpipe.ImageFolder(store, index=None)
     cache = Cache(tmp_path / "cache", 1000)
-    with pytest.raises(DatasetError, match="start=0: give the number of samples"):
-        GrowingDataset(source, cache, start=0)
-    with pytest.raises(DatasetError, match=r"growth=1\.0: give a number above 1"):
-        GrowingDataset(source, cache, growth=1.0)
-    with pytest.raises(DatasetError, match="give the cache that samples are kept in"):
-        GrowingDataset(source)
+    for given in (0, "3", 1.5, None):
+        with pytest.raises(DatasetError, match=r"start=.*: give the number of samples"):
+            GrowingDataset(source, cache, start=given)
+    for given in (1.0, "3", float("nan"), float("inf"), None):
+        with pytest.raises(DatasetError, match=r"growth=.*: give a number above 1"):
+            GrowingDataset(source, cache, growth=given)
+    for given in ("3", 1.5, None, True):
+        with pytest.raises(DatasetError, match=r"seed=.*: give an integer"):
+            GrowingDataset(source, cache, seed=given)
+    for given in (None, tmp_path / "cache", "cache"):
+        with pytest.raises(DatasetError, match=r"cache=.*: give the cache that samples are kept in"):
+            GrowingDataset(source, given)
     corpus.write_folder(tmp_path / "root")
     with pytest.raises(DatasetError, match="takes a dataset of fastpipe whose files are in a store"):
         GrowingDataset(fastpipe.ImageFolder(tmp_path / "root", index=None), cache)
