@@ -83,9 +83,6 @@ class ImageDataset(Dataset[Sample]):
     bad_files_log: str | None = None
     max_bad_fraction: float = 0.1
 
-    _fastpipe_on_begin: Callable[[int], None] | None = None
-    """Called in a loader's worker with the index of each sample that it starts, so that a stall can name its file."""
-
     _fastpipe: PrivateState
 
     def __init__(
@@ -276,9 +273,10 @@ class ImageDataset(Dataset[Sample]):
 
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
         """The tasks of samples; see `BatchExecutor.tasks_of`."""
-        if self._fastpipe_on_begin is not None:
+        on_begin = self._fastpipe.on_begin
+        if on_begin is not None:
             for index in indices:
-                self._fastpipe_on_begin(index)
+                on_begin(index)
         samples = list(self.samples_at(indices))  # first, as it raises for an invalid index
         places = indices
         if min(indices, default=0) < 0:

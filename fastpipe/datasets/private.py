@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastpipe.datasets.bad_files import BadFileRecord
@@ -18,6 +19,8 @@ class PrivateState:
     executor: BatchExecutor | None = None  # makes the samples; each process makes its own, and its own `pipeline`
     pipeline: Pipeline | None = None  # the compiled transform
     times: Row | None = None  # the row that the executor adds its stages' times to; None if times aren't measured
+    # called in a loader's worker with the index of each sample that it begins, so that a stall can name its file
+    on_begin: Callable[[int], None] | None = None
 
     def measure(self, times: Row | None) -> None:
         """Has batches that begin from now on add the times of their stages to a row of `StageTimes`; None to stop."""

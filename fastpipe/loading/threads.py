@@ -274,5 +274,5 @@ def _settings_of(loader: LoaderBase) -> list[object]:
     settings: list[object] = [loader.collate_fn, loader.dataset]
     for part in image_datasets(loader.dataset):
         settings.append(part.pipeline)
-        settings += (value for name, value in vars(part).items() if name not in ("_fastpipe", "_fastpipe_on_begin"))
+        settings += (value for name, value in vars(part).items() if name != "_fastpipe")
     return settings

@@ -57,7 +57,7 @@ class Heartbeats:
 
         first = 0
         for part in datasets:
-            part._fastpipe_on_begin = notes(first, len(part))
+            part._fastpipe.on_begin = notes(first, len(part))
             first += len(part)
 
     def last(self, worker: int) -> list[tuple[int, float]]:
