@@ -1,4 +1,4 @@
-"""The part of the loader's interface that an iteration, torch's iterators and the checks use."""
+"""The base of the loader: its samplers, and what an iteration, torch's iterators and the checks use of it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import torch
+from torch.utils.data import BatchSampler
 from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.executor import BatchSpec, SharedEpoch
@@ -39,7 +40,7 @@ class Progress:
 
 
 class LoaderBase(TorchDataLoader[Any]):
-    """Base of `fastpipe.DataLoader`: declares what its parts use of it beside torch's attributes and methods."""
+    """Base of `fastpipe.DataLoader`: finds its samplers, and declares what its parts use beside torch's attributes."""
 
     device: torch.device | None
     dtype: torch.dtype | None
@@ -64,11 +65,31 @@ class LoaderBase(TorchDataLoader[Any]):
 
     def _own_sampler(self) -> ResumableSampler | None:
         """The sampler that gives single indices, also in a batch sampler, if it is one of fastpipe's."""
-        raise NotImplementedError
+        sampler = self._sampler()
+        return sampler if isinstance(sampler, ResumableSampler) else None
+
+    def _sampler(self) -> object:
+        """The sampler that gives single indices, also if the user gave a batch sampler."""
+        return getattr(self._all_batches(), "sampler", self.sampler)
+
+    def _all_batches(self) -> Any:
+        """The batch sampler for all ranks, from which Accelerate's batch sampler takes this rank's batches."""
+        batches = self.batch_sampler
+        return getattr(batches, "batch_sampler", batches)
+
+    def _samples_per_step(self) -> int:
+        """Indices that the sampler gives for one batch of this loader and of the ranks that share the sampler."""
+        batches = self.batch_sampler
+        if batches is None:
+            return 1
+        ranks = 1 if getattr(batches, "split_batches", False) else getattr(batches, "num_processes", 1)
+        step: int = self._all_batches().batch_size * ranks
+        return step
 
     def _resumable(self) -> ResumableSampler | None:
         """The sampler, if iterations can be resumed; else None."""
-        raise NotImplementedError
+        batches = self._all_batches()
+        return self._own_sampler() if batches is None or isinstance(batches, BatchSampler) else None
 
     def _iterator_over(
         self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]

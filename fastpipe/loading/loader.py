@@ -419,32 +419,6 @@ class DataLoader(LoaderBase):
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_thread_iterator": None}  # threads can't be sent
 
-    def _own_sampler(self) -> ResumableSampler | None:
-        sampler = self._sampler()
-        return sampler if isinstance(sampler, ResumableSampler) else None
-
-    def _sampler(self) -> object:
-        """The sampler that gives single indices, also if the user gave a batch sampler."""
-        return self.sampler if self.batch_size is not None else getattr(self._all_batches(), "sampler", self.sampler)
-
-    def _all_batches(self) -> Any:
-        """The batch sampler for all ranks, from which Accelerate's batch sampler takes this rank's batches."""
-        batches = self.batch_sampler
-        return getattr(batches, "batch_sampler", batches)
-
-    def _samples_per_step(self) -> int:
-        """Indices that the sampler gives for one batch of this loader and of the ranks that share the sampler."""
-        batches = self.batch_sampler
-        if batches is None:
-            return 1
-        ranks = 1 if getattr(batches, "split_batches", False) else getattr(batches, "num_processes", 1)
-        step: int = self._all_batches().batch_size * ranks
-        return step
-
-    def _resumable(self) -> ResumableSampler | None:
-        batches = self._all_batches()
-        return self._own_sampler() if batches is None or isinstance(batches, BatchSampler) else None
-
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
     seed = next((part.seed for part in image_datasets(dataset) if part.seed is not None), None)
