@@ -12,6 +12,7 @@ from multiprocessing import context as contexts
 
 import pytest
 import torch
+from loading.batches import dataset, epochs, equal
 
 import fastpipe
 from fastpipe import transforms as T
@@ -24,27 +25,17 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="Windows' pipes go by
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is used again on Linux only")
 
 
-def epochs(root, seed=None, count=2, transform=CROP, **options):
-    torch.manual_seed(5)
-    dataset = fastpipe.ImageFolder(root, transform, seed=seed)
-    loader = fastpipe.DataLoader(dataset, 4, shuffle=True, **options)
-    return [(images.clone(), targets) for _ in range(count) for images, targets in loader]
-
-
-def equal(one, other) -> bool:
-    pairs = zip(one, other, strict=True)
-    return all(torch.equal(a, b) for left, right in pairs for a, b in zip(left, right, strict=True))
-
-
 @pytest.mark.parametrize("options", [{}, {"persistent_workers": True}, {"prefetch_factor": 1}], ids=str)
 def test_batches_are_those_without_workers(root, options):
-    assert equal(epochs(root, 3, num_workers=1, threads=3, **options), epochs(root, 3))
+    data = dataset(root, CROP, seed=3)
+    assert equal(epochs(data, num_workers=1, threads=3, **options), epochs(dataset(root, CROP, seed=3)))
 
 
 def test_without_a_seed_batches_are_those_of_one_worker(root):
-    expected = epochs(root, num_workers=1)
-    assert equal(epochs(root, num_workers=1, threads=3), expected)
-    assert equal(epochs(root, num_workers=0, threads=3), expected)
+    data = dataset(root, CROP)
+    expected = epochs(data, num_workers=1)
+    assert equal(epochs(data, num_workers=1, threads=3), expected)
+    assert equal(epochs(data, num_workers=0, threads=3), expected)
 
 
 @pytest.mark.slow
@@ -52,8 +43,9 @@ def test_without_a_seed_batches_are_those_of_one_worker(root):
 def test_other_start_methods(root, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip("not on this system")
-    found = epochs(root, 3, num_workers=1, threads=2, multiprocessing_context=method, persistent_workers=True)
-    assert equal(found, epochs(root, 3))
+    data, options = dataset(root, CROP, seed=3), {"multiprocessing_context": method, "persistent_workers": True}
+    found = epochs(data, num_workers=1, threads=2, **options)
+    assert equal(found, epochs(dataset(root, CROP, seed=3)))
 
 
 @linux
