@@ -81,7 +81,6 @@ class WorkerPieces:
         self._is_known = False
         self._asked = 0
         self._pieces: dict[int, _Piece] = {}
-        self._numbers: dict[int, int] = {}  # of pieces, by address
         self._left: list[int] = []  # numbers of given-up pieces of which the main process hasn't been told
 
     def lend(self, size: int) -> NDArray[np.uint8] | None:
@@ -100,11 +99,10 @@ class WorkerPieces:
             return None
         piece = self._pieces.get(number)
         if piece is None or len(piece.memory) < size:
-            self._drop(number)
+            self._pieces.pop(number, None)
             del piece  # freed before a new piece is allocated
             self._in_use[number] = _FREE
             piece = self._pieces[number] = _Piece(new_shared(size))
-            self._numbers[piece.memory.data_ptr()] = number
         array = piece.memory.numpy()[:]
         piece.lent, piece.is_sent = weakref.ref(array), False
         return array
@@ -114,20 +112,15 @@ class WorkerPieces:
         since = self._asked - _KEPT * self._count
         for number, piece in [*self._pieces.items()]:
             if piece.handed_over < since and self._in_use[number] == _IN_USE:
-                self._drop(number)
+                self._pieces.pop(number, None)
                 self._left.append(number)
-
-    def _drop(self, number: int) -> None:
-        piece = self._pieces.pop(number, None)
-        if piece is not None:
-            del self._numbers[piece.memory.data_ptr()]
 
     def _number_for(self, size: int) -> int | None:
         """The number of the smallest free piece of at least `size` bytes, or of a piece to replace, or of a new one."""
         free = {}
         for number, piece in [*self._pieces.items()]:
             if self._in_use[number] == _LEFT:
-                self._drop(number)
+                self._pieces.pop(number, None)
             elif self._in_use[number] == _FREE and (piece.lent is None or piece.lent() is None):
                 free[number] = len(piece.memory)
         fitting = [number for number in free if free[number] >= size]
@@ -145,9 +138,13 @@ class WorkerPieces:
 
         None for a tensor that isn't in a lent piece, or whose piece has been sent since it was lent.
         """
-        number = self._numbers.get(tensor.untyped_storage().data_ptr())
-        piece = None if number is None else self._pieces[number]
-        if piece is None or piece.is_sent or piece.lent is None or piece.lent() is None:
+        address = tensor.untyped_storage().data_ptr()
+        pieces = [*self._pieces.items()]
+        number = next((one for one, piece in pieces if piece.memory.data_ptr() == address), None)
+        if number is None:
+            return None
+        piece = self._pieces[number]
+        if piece.is_sent or piece.lent is None or piece.lent() is None:
             return None
         if tensor.requires_grad or tensor.is_conj() or tensor.is_neg() or not tensor.numel():
             return None
