@@ -10,7 +10,7 @@ from fastpipe.environment import versions
 from fastpipe.errors import DecodeError, NotPackableError
 from fastpipe.index.extensions import has_file_allowed_extension
 from fastpipe.packing.names import IMAGES, PACKED, UNPACKED
-from fastpipe.packing.smaller import Change, Smaller
+from fastpipe.packing.smaller import Changes, Smaller
 from fastpipe.readers.header import guess_format
 
 _JPEG = ".jpg"  # used if the original's ending isn't known
@@ -22,7 +22,7 @@ class Converted(NamedTuple):
 
     data: bytes
     kept: str = ""  # why the file is kept unconverted; ``""`` if it is converted
-    change: Change | None = None  # how the image was made smaller first; None if it wasn't
+    change: Changes | None = None  # how the image was made smaller first; None if it wasn't
     # packing: the packed image restores the JPEG's bytes; unpacking: the JPEG has the bytes that were packed
     exact: bool = False
     ending: str = ""  # the file name's ending for an unpacked JPEG

@@ -1,10 +1,9 @@
 """Makes images smaller before they are packed.
 
     smaller = Smaller(max_side=512)
-    data, change = smaller.apply(data)  # the same bytes, and None, if the image isn't larger
-    changes += Changes.of(change)
+    data, changes = smaller.apply(data)  # the same bytes, and None, if the image isn't larger
 
-`Smaller` has the limits, `Change` describes the change of one image, `Changes` adds up many.
+`Smaller` has the limits, `Changes` describes the change of one image, and adds up to that of many.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fastpipe.pillow.files import open_image
 from fastpipe.readers import parse_header
 from fastpipe.types import Header, Size
 
-__all__ = ["DEFAULT_QUALITY", "Change", "Changes", "Smaller"]
+__all__ = ["DEFAULT_QUALITY", "Changes", "Smaller"]
 
 DEFAULT_QUALITY = 90
 """The default quality of re-encoded images; FFCV's."""
@@ -40,35 +39,8 @@ _PEAK = 255
 
 
 @dataclass(frozen=True)
-class Change:
-    """The change of one image.
-
-    Attributes:
-        format: Pillow's name of the file's format, before and after; but ``"MPO"`` becomes ``"JPEG"``.
-        before: stored height and width before.
-        after: height and width after.
-        bytes_before: bytes of the file.
-        bytes_after: bytes of the new file.
-        squared_error: the mean squared error of the encoding: between the pixels that were encoded, 0 to 255, and the
-            pixels decoded from the new file. 0 if it is lossless.
-    """
-
-    format: str
-    before: Size
-    after: Size
-    bytes_before: int
-    bytes_after: int
-    squared_error: float
-
-    @property
-    def psnr(self) -> float:
-        """Peak signal-to-noise ratio of the encoding, in dB; infinite if it is lossless."""
-        return _psnr(self.squared_error)
-
-
-@dataclass(frozen=True)
 class Changes:
-    """The sums over the changes of many images; ``Changes()`` is of none.
+    """The change of an image, or the sums over the changes of many; ``Changes()`` is of none.
 
     Attributes:
         images: the number of changed images.
@@ -76,8 +48,9 @@ class Changes:
         pixels_after: their pixels after.
         bytes_before: bytes of their files before.
         bytes_after: bytes of their files after.
-        squared_error: the sum of `Change.squared_error`.
-        largest_squared_error: the largest `Change.squared_error`.
+        squared_error: the sum of the images' mean squared errors of the encoding: between the pixels that were encoded,
+            0 to 255, and the pixels decoded from the new file. 0 if it is lossless.
+        largest_squared_error: the largest mean squared error of an image.
     """
 
     images: int = 0
@@ -87,15 +60,6 @@ class Changes:
     bytes_after: int = 0
     squared_error: float = 0.0
     largest_squared_error: float = 0.0
-
-    @classmethod
-    def of(cls, change: Change | None) -> Changes:
-        """The changes of one image."""
-        if change is None:
-            return cls()
-        pixels = math.prod(change.before), math.prod(change.after)
-        error = change.squared_error
-        return cls(1, *pixels, change.bytes_before, change.bytes_after, error, error)
 
     def __add__(self, other: Changes) -> Changes:
         return Changes(
@@ -175,7 +139,7 @@ class Smaller:
             return size
         return Size(*(scaled if size.height <= size.width else scaled[::-1]))
 
-    def apply(self, data: bytes) -> tuple[bytes, Change | None]:
+    def apply(self, data: bytes) -> tuple[bytes, Changes | None]:
         """Makes an image smaller, if it is larger.
 
         Args:
@@ -200,8 +164,9 @@ class Smaller:
             decoded = np.asarray(open_image(encoded))
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise NotPackableError(f"it was to be made smaller, and Pillow can't: {error}") from error
-        format = "JPEG" if header.format in _JPEGS else header.format
-        return encoded, Change(format, header.size, size, len(data), len(encoded), _squared_error(pixels, decoded))
+        before, after = math.prod(header.size), math.prod(size)
+        squared_error = _squared_error(pixels, decoded)
+        return encoded, Changes(1, before, after, len(data), len(encoded), squared_error, squared_error)
 
     def _encoded(self, data: bytes, header: Header, size: Size) -> tuple[Array, bytes]:
         """Resizes an image; returns the pixels, and the new file."""

@@ -18,7 +18,6 @@ from fastpipe.packing.conversions import Conversion, Converted
 from fastpipe.packing.items import BY_CONTENT, Item, in_blocks
 from fastpipe.packing.record import PartState, Row, Totals
 from fastpipe.packing.samples import shard_items
-from fastpipe.packing.smaller import Changes
 from fastpipe.packing.target import PART, OpenPart, path_in, write_checked
 from fastpipe.readers.header import guess_format
 from fastpipe.sources.base import Fetched, fetch_files
@@ -142,9 +141,8 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
         )
         if converted.modified_ns is not None:
             modified_ns = converted.modified_ns
-        changes = None if converted.change is None else Changes.of(converted.change)
-        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=converted.kept, change=changes)
-        row = row._replace(exact=int(converted.exact))
+        row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=converted.kept)
+        row = row._replace(change=converted.change, exact=int(converted.exact))
         yield row, [(name, converted.data, modified_ns), *((*beside, None) for beside in item.beside)]
 
 
