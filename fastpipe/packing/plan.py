@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, groupby
 from operator import itemgetter
 
@@ -15,6 +16,7 @@ from fastpipe.packing.target import Target, container_name
 from fastpipe.packing.work import Task
 
 _BYTES = 4 << 20
+_TOP = "root/"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,14 @@ class Layout:
         """True if the target needs a list file for the labels and the order."""
         return self.is_one_file_each and self.source.kind == "list"
 
+    @cached_property
+    def top(self) -> str:
+        """The folder that holds the class folders in an archive; ``""`` if there is none.
+
+        Without it, the only class folder of an archive is taken for such a folder if all images are in its subfolders.
+        """
+        return _TOP if self.target.kind == "archive" and self.source.is_one_nested_class else ""
+
     @property
     def about(self) -> dict[str, object]:
         """The values that the target's bytes depend on; a begun target can only be continued with the same values."""
@@ -70,6 +80,7 @@ class Layout:
             "columns": source.columns,
             "labels": labels,
             "shards": [self.shard_size, self.shard_samples] if self.target.kind == "shards" else None,
+            **({"top folder": self.top} if self.top else {}),
             **self.conversion.about,
         }
 
@@ -77,7 +88,7 @@ class Layout:
         """Yields the source's files in order, without those of containers whose keys are in `done`."""
         if self.source.kind == "samples":
             return self.source.members(self.conversion.ending, self.keeps_containers, done)
-        return self.source.files(self.conversion.ending, self.as_samples)
+        return self.source.files(self.conversion.ending, self.as_samples, self.top)
 
     def tasks(
         self,

@@ -264,7 +264,7 @@ def _in_words(name: str, value: Any) -> str:
         return "with labels that are names"
     if name == "columns":
         return f"with the columns {' and '.join(map(str, filter(None, value or ()))) or 'of none'}"
-    return f"with the {name} {value}"
+    return f"with the {name} {value}" if value else f"without a {name}"
 
 
 def _fields(value: Changes | Totals) -> list[object]:

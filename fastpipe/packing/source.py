@@ -111,14 +111,24 @@ class PackSource:
         tables = cast(TableSource, self.containers)
         return table_items(tables, self.images, self.labels, ending, keeps_containers)
 
-    def files(self, ending: Ending, as_samples: bool) -> Iterator[Item]:
+    @property
+    def is_one_nested_class(self) -> bool:
+        """True if the source is one class folder all of whose images are in its subfolders."""
+        if self.kind != "folders" or len(self.images.classes) != 1:
+            return False
+        skipped = _skipped(self.images)
+        return all(name.count("/") - skipped > 1 for name, *_ in _rows(self.images))
+
+    def files(self, ending: Ending, as_samples: bool, top: str) -> Iterator[Item]:
         """Yields the files of folders or a list in order.
 
         Args:
             ending: the ending of converted images.
             as_samples: name them as samples of shards, with their labels beside them; else keep their names.
+            top: what their names in the target begin with.
         """
         for item in self._files(ending, as_samples):
+            item = item._replace(kept=top + item.kept, converted=item.converted and top + item.converted)
             path = item.path
             if isinstance(path, ArchiveMember) and (times := self._member_times.get(path.container)):
                 item = item._replace(modified_ns=times.get(path.offset))

@@ -182,6 +182,24 @@ def test_archives(folder: Path, tmp_path: Path, kind: str, start: str) -> None:
         assert_same(fastpipe.ImageFolder(tmp_path / name), fastpipe.ImageFolder(folder))
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_a_class_with_images_in_subfolders_alone(tmp_path: Path, kind: str) -> None:
+    nested = tmp_path / "train" / "cat" / "indoors"
+    nested.mkdir(parents=True)
+    (nested / "0.jpg").write_bytes(corpus.jpeg(20, 30))
+    (nested / "1.png").write_bytes(corpus.files()["png-rgb"])
+    target = tmp_path / f"out.{kind}"
+    pack(tmp_path / "train", target)
+    assert pack(tmp_path / "train", target).resumed == 2
+    assert_same(fastpipe.ImageFolder(target), fastpipe.ImageFolder(tmp_path / "train"))
+    unpack(target, tmp_path / "back")
+    back = {name.removeprefix("back/"): data for name, data in contents(tmp_path / "back").items()}
+    assert back == {name.removeprefix("train/"): data for name, data in contents(tmp_path / "train").items()}
+    (nested.parent / "2.jpg").write_bytes(corpus.jpeg(8, 9))
+    with pytest.raises(DatasetError, match="was begun with the top folder root/, not without a top folder"):
+        pack(tmp_path / "train", target)
+
+
 def test_names_with_two_endings_come_back(folder: Path, tmp_path: Path) -> None:
     for name in ("two.jpg.jpg", "two.png.JPEG"):
         (folder / "cat" / name).write_bytes(corpus.jpeg(9, 8))
