@@ -16,7 +16,6 @@ from torch.utils.data import Dataset, get_worker_info
 from fastpipe import readers
 from fastpipe.arguments import MOST_THREADS, seed_number, whole_number
 from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, readers_asked
-from fastpipe.core import end_threads
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
@@ -357,10 +356,6 @@ class ImageDataset(Dataset[Sample]):
                 "random numbers again. Call dataset.set_epoch(epoch) before each epoch, or use fastpipe.DataLoader, "
                 "which counts them by itself."
             )
-
-    def end_threads(self) -> None:
-        """Ends the calling thread's threads, which decode its batches; its next batch starts new ones."""
-        end_threads()
 
     # -- epochs
 

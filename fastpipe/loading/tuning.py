@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import RandomSampler
 
 from fastpipe.arguments import real_number, whole_number
+from fastpipe.core import end_threads
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
@@ -203,7 +204,7 @@ class RunningLoader:
 def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int) -> Iterator[RunningLoader]:
     """Makes and starts a loader with that number of workers, and seeds the global generators for it.
 
-    At the end, the state of the global generators is restored, and the dataset's threads are ended.
+    At the end, the state of the global generators is restored, and this thread's threads, which decode, are ended.
     """
     with keyed_globals(seed), warnings.catch_warnings():
         for advice in ("threads=.* is Python code", "This DataLoader will create"):  # the measurement shows it
@@ -218,8 +219,7 @@ def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int
                 next(batches)
             yield RunningLoader(batches, workers, first, first_s)
         finally:
-            for part in image_datasets(loader.dataset):
-                part.end_threads()
+            end_threads()
 
 
 def _try(
