@@ -78,17 +78,10 @@ class ImageList(IndexedDataset):
         **options: Unpack[ImageOptions],
     ) -> None:
         super().__init__(transform, target_transform, **options)
-        if isinstance(source, (str, os.PathLike)):
-            store = source_of(root, cache)
-            self.root = _name_of(root, store)
-            listed = ListSource(path=local_path(source), columns=columns, root=self.root or "", bytes_from=store)
-            index = listed.index()
-        else:
-            index = source if isinstance(source, ImageIndex) else _index_of_rows(source, root)
-            store = source_of(index.source or root, cache)  # the index knows the store of its paths
-            self.root = _name_of(root, store)
-            index = index if store is None else index.read_through(store)
-        self._fastpipe_set_samples(index)
+        index = _index_of(source, root, columns)
+        store = source_of(index.source or root, cache)  # the index knows the store of its paths
+        self.root = _name_of(root, store)
+        self._fastpipe_set_samples(index if store is None else index.read_through(store))
 
     @classmethod
     def from_folder(
@@ -173,9 +166,14 @@ class ImageList(IndexedDataset):
         return ImageIndex.from_listing(listing, rows.root, rows.source)
 
 
-def _index_of_rows(rows: object, root: Root) -> ImageIndex:
+def _index_of(source: object, root: Root, columns: tuple[Column, Column]) -> ImageIndex:
+    if isinstance(source, ImageIndex):
+        return source
     store = source_of(root, None)
-    return index_of_rows(rows, _name_of(root, store) or "", store)
+    name = _name_of(root, store) or ""
+    if isinstance(source, (str, os.PathLike)):
+        return ListSource(path=local_path(source), columns=columns, root=name, bytes_from=store).index()
+    return index_of_rows(source, name, store)
 
 
 def _name_of(root: Root, store: ByteSource | None) -> str | None:
