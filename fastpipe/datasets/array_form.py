@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from fastpipe import core, readers
 from fastpipe.errors import DatasetError, DecodeError
-from fastpipe.types import ImageShape
+from fastpipe.types import Box, ImageShape
 
 _START = 4096
 _MAGIC = b"\x93NUMPY"
@@ -48,17 +48,14 @@ class Form:
             swapped = itemsize // 2 if self.stored.kind == "c" else itemsize
         return core.ArrayForm(self.header, math.prod(self.shape[:-2]), rows, columns * itemsize, swapped)
 
-    def window(self, crop: tuple[int, int, int, int] | None) -> tuple[int, int, int, int]:
-        """Converts a box ``(top, left, height, width)`` to (first row, first byte in a row, rows, bytes in a row).
-
-        A box of None stands for the whole array.
-        """
-        top, left, height, width = (0, 0, *self.size.size) if crop is None else crop
+    def window(self, crop: Box | None) -> tuple[int, int, int, int]:
+        """Converts a box, or None for the whole array, to (first row, first byte in a row, rows, bytes in a row)."""
+        top, left, height, width = Box(0, 0, *self.size.size) if crop is None else crop
         return top, left * self.stored.itemsize, height, width * self.stored.itemsize
 
-    def cropped(self, crop: tuple[int, int, int, int] | None) -> tuple[int, ...]:
-        """The array's shape after a crop to a box ``(top, left, height, width)``; None for no crop."""
-        return self.shape if crop is None else (*self.shape[:-2], *crop[2:])
+    def cropped(self, crop: Box | None) -> tuple[int, ...]:
+        """The array's shape after a crop to a box; None for no crop."""
+        return self.shape if crop is None else (*self.shape[:-2], *crop.size)
 
 
 @dataclass(slots=True)
@@ -143,9 +140,7 @@ def _torch_type(stored: np.dtype[np.generic]) -> torch.dtype:
         raise TypeError(f"it holds {stored}, which torch has no type for") from None
 
 
-def load_array(
-    path: str, form: Form, crop: tuple[int, int, int, int] | None, content: str | bytes | None = None
-) -> torch.Tensor:
+def load_array(path: str, form: Form, crop: Box | None, content: str | bytes | None = None) -> torch.Tensor:
     """Reads an array, or a box of it, with NumPy; `path` and `content` are as in `form_of`.
 
     Raises:
@@ -169,8 +164,7 @@ def load_array(
         raise DecodeError(path, "NPY" if start else "raw", "numpy", reason)
     array = np.frombuffer(data, form.stored, count, start).reshape(form.shape, order="C" if form.in_order else "F")
     if crop is not None:
-        top, left, height, width = crop
-        array = array[..., top : top + height, left : left + width]
+        array = array[..., crop.top : crop.bottom, crop.left : crop.right]
     native = np.array(array, dtype=form.stored.newbyteorder("="), order="C", copy=True)
     tensor = torch.from_numpy(native)
     return tensor.view(form.dtype) if form.dtype in _AS_INTEGERS else tensor

@@ -24,9 +24,7 @@ from fastpipe.executor import (
 )
 from fastpipe.ops import Crop
 from fastpipe.sources import fetch_files
-from fastpipe.types import Generators, Recipe
-
-Box = tuple[int, int, int, int]
+from fastpipe.types import Box, Generators, Recipe
 
 
 class ArrayBatch:
@@ -177,9 +175,9 @@ class ArrayStages(ImageStages):
 
 
 def _box(task: SampleTask) -> Box | None:
-    """The drawn window ``(top, left, height, width)``; None for the whole array."""
+    """The drawn window; None for the whole array."""
     if not task.steps:
         return None
     (crop,) = task.steps
     assert isinstance(crop, Crop)
-    return crop.top, crop.left, crop.height, crop.width
+    return crop.box
