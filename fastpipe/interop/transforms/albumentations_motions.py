@@ -43,7 +43,9 @@ class Motion(NamedTuple):
     def gives(self, held: Box, part: Box, size: Size) -> Box:
         """The part of the result made from the part `held` of the image, if ``part`` of the result is needed."""
         if self.turn is not None:
-            return _turned(held, self.turn, size)
+            swapped, rows_back, columns_back = self.turn
+            inverse = (True, columns_back, rows_back) if swapped else self.turn
+            return held.turned_back(inverse, size)
         return part if self.crop is not None and not self.resizes else Box(0, 0, *self.size)
 
     def local(self, params: Params, held: Box, part: Box, size: Size) -> Params:
@@ -72,15 +74,6 @@ def place(steps: Sequence[tuple[Motion, Size]], size: Size) -> tuple[Box, list[t
         places.append((held, wants))
         held = motion.gives(held, wants, gets)
     return part, places
-
-
-def _turned(box: Box, turn: Turn, size: Size) -> Box:
-    swapped, rows_back, columns_back = turn
-    if swapped:
-        box, size = Box(box.left, box.top, box.width, box.height), Size(size.width, size.height)
-    top = size.height - box.bottom if rows_back else box.top
-    left = size.width - box.right if columns_back else box.left
-    return Box(top, left, box.height, box.width)
 
 
 # -- for each class: the motion for drawn parameters and an image's size
