@@ -27,7 +27,6 @@ from fastpipe.errors import FastpipeWarning, PlanError
 from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, one_line
 from fastpipe.hooks.hooked import hooked, is_hooked
 from fastpipe.interop.datasets import convert_dataset, is_known
-from fastpipe.interop.datasets.known import look_up
 from fastpipe.loading.loader import DataLoader
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import recipe_of
@@ -204,11 +203,11 @@ def _transform(transform: object) -> Any:
         return transform
     if not callable(transform):
         raise PlanError(f"fastpipe.convert takes a transform, a dataset or a DataLoader, not a {name}.")
-    if look_up({"albumentations": True}, kind.__module__):
+    if name.startswith("albumentations."):
         return importlib.import_module("fastpipe.transforms.albumentations").Albumentations(transform)
     if recipe_of(kind) is None or not (members_of(transform) is not None or drawable(transform)):
         return _hooked_callable(transform)
-    is_v2 = look_up({"torchvision.transforms.v2": True}, kind.__module__)
+    is_v2 = name.startswith("torchvision.transforms.v2.")
     compose: Any = importlib.import_module("fastpipe.transforms.v2").Compose if is_v2 else Compose
     members = members_of(transform)
     if members is not None:

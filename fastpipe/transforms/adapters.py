@@ -10,7 +10,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from fastpipe.transforms.converted import seen_through
 
@@ -31,6 +31,7 @@ NEUTRAL_NAMES = frozenset(
 """Attributes that a subclass may define and still do what its base does, with those that Python and ``copy`` add."""
 
 Adapt = Callable[[Any], Any]
+Found = TypeVar("Found")
 
 
 class RecipeModule(Protocol):
@@ -59,12 +60,17 @@ def planned(transform: object) -> Any:
 def recipe_of(kind: type) -> RecipeModule | None:
     """The recipe module for a class, found by the first of its bases that has one; None if none has."""
     for base in kind.__mro__:
-        module = base.__module__
-        while module:
-            if module in RECIPES:
-                return cast(RecipeModule, importlib.import_module(RECIPES[module]))
-            module = module.rpartition(".")[0]
+        name = look_up(RECIPES, base.__module__)
+        if name is not None:
+            return cast(RecipeModule, importlib.import_module(name))
     return None
+
+
+def look_up(table: Mapping[str, Found], module: str) -> Found | None:
+    """The table's entry for a module, or for the nearest package around it."""
+    while module and module not in table:
+        module = module.rpartition(".")[0]
+    return table.get(module)
 
 
 def why_not(transform: object) -> str:

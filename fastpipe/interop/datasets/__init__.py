@@ -12,7 +12,8 @@ from torch.utils.data import Dataset
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.interop import Foreign
-from fastpipe.interop.datasets.known import KnownClass, NotConvertible, look_up
+from fastpipe.interop.datasets.known import KnownClass, NotConvertible
+from fastpipe.transforms.adapters import look_up
 
 __all__ = ["convert_dataset", "is_known", "known_class"]
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from fastpipe.interop import Foreign
 from fastpipe.transforms.adapters import NEUTRAL_NAMES
-
-Found = TypeVar("Found")
 
 Files: TypeAlias = Callable[[int], tuple[str | os.PathLike[str], Foreign]]
 """Returns the path and the target of a sample, by its number."""
@@ -71,15 +69,6 @@ def _is_of_library(method: object, base: type) -> bool:
     home, code = str(getattr(function, "__module__", "")), getattr(function, "__code__", None)
     same_library = home.partition(".")[0] == base.__module__.partition(".")[0]
     return same_library and code is not None and code.co_filename == getattr(sys.modules.get(home), "__file__", None)
-
-
-def look_up(table: Mapping[str, Found], module: str) -> Found | None:
-    """The table's entry for a module, or for the nearest package around it."""
-    while module:
-        if module in table:
-            return table[module]
-        module = module.rpartition(".")[0]
-    return None
 
 
 def copy_attributes(ours: object, original: object) -> None:
