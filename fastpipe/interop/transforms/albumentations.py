@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import albumentations as A
 import numpy as np
-import torch
 from albumentations.core import composition, transforms_interface, utils
 from numpy.typing import NDArray
 
@@ -337,7 +336,7 @@ def _is_normalize(transform: Foreign) -> bool:
 
 
 class _Normalize(_StandIn):
-    """`Normalize` by the core for RGB images, else by torch; faster than albumentations, with the same floats."""
+    """`Normalize` by the core for RGB images: faster than albumentations, with the same floats."""
 
     __slots__ = ()
 
@@ -345,19 +344,10 @@ class _Normalize(_StandIn):
         image = data.get("image")
         mean, factor = self.mean_np, self.denominator
         three = mean.shape == factor.shape == (3,) and mean.dtype == factor.dtype == np.float32
-        if not three or not isinstance(image, np.ndarray) or image.dtype != np.uint8 or image.shape[2:] != (3,):
-            results: Data = self._original.apply_with_params(params, *args, **data)
-            return results
-        results = self._original.apply_with_params(params, *args, **{**data, "image": None})
-        return {**results, "image": _normalized(np.ascontiguousarray(image), mean, factor)}
-
-
-def _normalized(image: Array, mean: Array, factor: Array) -> Array:
-    """``(image - mean) * factor`` in float32, equal to albumentations' table for each byte."""
-    normalized = normalized_by_factor(image, mean, factor)
-    if normalized is not None:
-        return normalized
-    height, width, _ = image.shape
-    means, factors = (torch.from_numpy(np.tile(values, width)) for values in (mean, factor))
-    rows = torch.from_numpy(image.reshape(height, width * 3)).float()
-    return rows.sub_(means).mul_(factors).numpy().reshape(image.shape)
+        normalized = None
+        if three and isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape[2:] == (3,):
+            normalized = normalized_by_factor(np.ascontiguousarray(image), mean, factor)
+        if normalized is not None:
+            data["image"] = None
+        results: Data = self._original.apply_with_params(params, *args, **data)
+        return results if normalized is None else {**results, "image": normalized}
