@@ -52,7 +52,8 @@ class AlbumentationsStages(ImageStages):
         if task.error is not None:
             return
         data, names = named_arguments(parts, image.size, transform)
-        run: Any = named_call_of(transform)
+        run = named_call_of(transform)
+        assert run is not None
         try:
             augmented = run(transform, {"image": image, **data})
         except (DatasetError, DecodeError, OSError) as error:

@@ -28,11 +28,7 @@ def choose(measurement: Measurement) -> dict[str, Choice]:
     readers that are equally fast within the noise, the core is preferred (it decodes only the region, and gains more on
     larger images), then the reader that decodes more of the files itself, then Pillow (which needs no other library).
     """
-    wrong = {
-        (result.format, result.reader)
-        for result in measurement.results
-        if not result.exact and result.request in ("full", "region")
-    }
+    wrong = {(result.format, result.reader) for result in measurement.results if not result.exact}
     choices = {}
     for format in measurement.images:
         timed = [
