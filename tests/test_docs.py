@@ -160,7 +160,12 @@ def benchmark(name: str) -> types.ModuleType:
 
 
 @pytest.fixture(scope="module")
-def pages():
+def figures():
+    return benchmark("figures")
+
+
+@pytest.fixture(scope="module")
+def pages(figures):  # which it imports
     return benchmark("pages")
 
 
@@ -169,13 +174,13 @@ def outputs():
     return benchmark("outputs")
 
 
-def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(pages, outputs):
+def test_no_output_and_no_figure_that_is_shown_is_older_than_this_version(figures, outputs):
     remedy = "is of another version: run benchmarks/outputs.py (pages.py --take for figures)"
     shown = [(path.name, output) for path in WRITTEN for output in outputs.shown(path.read_text("utf-8"))]
     assert shown
     for name, output in shown:
         assert output.version == fastpipe.__version__, f"{name}: the output of {output.command} {remedy}"
-    for name, data in pages.read().items():
+    for name, data in figures.read().items():
         assert data["about"]["versions"]["fastpipe"] == fastpipe.__version__, f"docs/data/{name}.json {remedy}"
 
 
@@ -200,8 +205,8 @@ def test_what_the_pages_show_of_explain_is_what_it_prints_today(outputs, tmp_pat
         assert printed == output.text, f"run benchmarks/outputs.py '{output.command}'"
 
 
-def test_the_performance_page_shows_the_figures_that_are_kept(pages):
-    found = pages.read()
+def test_the_performance_page_shows_the_figures_that_are_kept(pages, figures):
+    found = figures.read()
     assert set(pages.PARTS) == {*found, *pages.MISSING}
     assert (DOCS / "performance.md").read_text(encoding="utf-8") == pages.page(found)
     assert (DOCS / "images" / "speed.svg").read_text(encoding="utf-8") == pages.picture(found)
@@ -209,17 +214,18 @@ def test_the_performance_page_shows_the_figures_that_are_kept(pages):
     assert pages.fill(text, pages.readme_part(found)) == text, "run benchmarks/pages.py"
 
 
-def test_fresh_figures_are_taken_without_paths(pages, tmp_path, monkeypatch):
-    monkeypatch.setattr(pages, "DOCS", tmp_path / "docs")
-    (tmp_path / "docs" / "data").mkdir(parents=True)
+def test_fresh_figures_are_taken_without_paths(pages, figures, tmp_path, monkeypatch):
+    data = tmp_path / "docs" / "data"
+    monkeypatch.setattr(figures, "DATA", data)
+    data.mkdir(parents=True)
     rounds = {"torchvision": [2500.0, 2520.0, 2480.0], "fastpipe": [1200.0, 1200.0, 1190.0]}
     epochs = {"torchvision": [2000.0, 2000.0, 2000.0], "float32": [500.0, 400.0, 500.0]}
     rows = {"train": {"rounds_us": rounds, "equal": True}, "loaders: epoch": {"rounds_us": epochs, "equal": None}}
     raw = {"rows": rows, "command": ["/home/me/photos"], "workers": 2}
     (tmp_path / "pipeline.json").write_text(json.dumps(raw), encoding="utf-8")
-    assert pages.take(tmp_path, "On battery.") == ["pipeline", "loader"]
-    assert "/home/me" not in (tmp_path / "docs" / "data" / "pipeline.json").read_text(encoding="utf-8")
-    found = pages.read()
+    assert figures.take(tmp_path, "On battery.") == ["pipeline", "loader"]
+    assert "/home/me" not in (data / "pipeline.json").read_text(encoding="utf-8")
+    found = figures.read()
     assert found["loader"]["rows"] == {
         "epoch": {"torchvision": {"us": 2000.0, "times": 1.0}, "float32": {"us": 500.0, "times": 4.0}}
     }
