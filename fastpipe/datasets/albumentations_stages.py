@@ -145,16 +145,16 @@ def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> A
     Raises:
         PlanError: the transform has no ``bbox_params``, or the boxes are of one of torchvision's rotated formats.
     """
-    wanted = bbox_format(transform)
-    if boxes.format not in _FORMATS.values():
+    wanted, given = bbox_format(transform), boxes.format_name
+    if given not in _FORMATS.values():
         raise PlanError(f"Boxes of the format {boxes.format!r} can't be albumentations': give XYXY, XYWH or CXCYWH.")
     rows = boxes.numbers().numpy().reshape(-1, 4)
-    if boxes.format == _FORMATS[wanted] and wanted not in _OF_THE_SIZE:
+    if given == _FORMATS[wanted] and wanted not in _OF_THE_SIZE:
         return np.asarray(rows)
     first, second = rows[:, :2], rows[:, 2:]
-    if boxes.format == "XYWH":
+    if given == "XYWH":
         second = first + second
-    elif boxes.format == "CXCYWH":
+    elif given == "CXCYWH":
         first, second = first - second / 2, first + second / 2
     if wanted == "coco":
         second = second - first

@@ -49,11 +49,13 @@ class Boxes:
     format: str = "XYXY"
 
     def __post_init__(self) -> None:
-        if self._name() not in _BOX_FORMATS:
+        if self.format_name not in _BOX_FORMATS:
             raise DatasetError(f"Boxes(…, {self.format!r}): give one of the formats {', '.join(_BOX_FORMATS)}.")
 
-    def _name(self) -> str:
-        return str(getattr(self.format, "name", self.format)).upper()  # torchvision's enum, too
+    @property
+    def format_name(self) -> str:
+        """The name of `format`, which may be in lower case or torchvision's enum."""
+        return str(getattr(self.format, "name", self.format)).upper()
 
     def numbers(self) -> torch.Tensor:
         """`data` as a tensor; an empty list as ``(0, 4)``.
@@ -61,7 +63,7 @@ class Boxes:
         Raises:
             DatasetError: `data` isn't boxes of the format.
         """
-        return _numbers("Boxes", self.data, _BOX_FORMATS[self._name()])
+        return _numbers("Boxes", self.data, _BOX_FORMATS[self.format_name])
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ A = pytest.importorskip("albumentations")
 from albumentations.pytorch import ToTensorV2  # noqa: E402
 from interop.transforms.albumentations_pipelines import states  # noqa: E402
 from recipe_conformance import flat, in_process  # noqa: E402
+from torchvision_here import module  # noqa: E402
 
 import fastpipe  # noqa: E402
 from fastpipe import transforms as T  # noqa: E402
@@ -223,6 +224,14 @@ def test_boxes_are_in_the_transforms_format(files: Path, given: str, wanted: str
     _, made = fastpipe.SampleDataset(lambda index: (files / "0.jpg", target), 1, transform)[0]
     assert list(made) == ["boxes", "labels"]
     np.testing.assert_allclose(made["boxes"], [expected[wanted]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("given", ["xywh", module("torchvision.tv_tensors").BoundingBoxFormat.XYWH])
+def test_formats_in_lower_case_and_torchvisions(files: Path, given: Any) -> None:
+    transform = A.Compose([A.NoOp()], A.BboxParams("pascal_voc", label_fields=["labels"]))
+    target = {"boxes": fastpipe.Boxes([[3, 5, 38, 24]], given), "labels": [1]}
+    _, made = fastpipe.SampleDataset(lambda index: (files / "0.jpg", target), 1, transform)[0]
+    np.testing.assert_allclose(made["boxes"], [[3, 5, 41, 29]], rtol=1e-6)
 
 
 def test_values_without_names(files: Path) -> None:
