@@ -42,17 +42,13 @@ def _by_torchvision(ours: Any) -> type:
     return adapter_class(ours, draw=draw)
 
 
-def _adapter_class(ours: type, **body: object) -> type:
-    """`adapter_class` that converts the interpolation to our enum, the only one that the core knows."""
-    return adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt), **body)
-
-
 def _classes() -> dict[type, type]:
     adapters = {}
     for name in transforms.__all__:
         ours, kind = getattr(transforms, name), getattr(torchvision.transforms, name, None)
         if kind is not None and hasattr(ours, "draw"):
-            adapters[kind] = _adapter_class(ours)
+            # The interpolation is converted to our enum, the only one that the core knows.
+            adapters[kind] = adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt))
     for name in ("ElasticTransform", "RandomPosterize"):
         adapters[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
