@@ -1,9 +1,14 @@
-"""Photos of many sizes, for the scripts that the hooks are tried on."""
+"""Photos of many sizes, for the scripts that the hooks are tried on; and installed hooks."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import corpus
 import pytest
+
+import fastpipe
+from fastpipe.hooks.ledger import LEDGER
 
 
 @pytest.fixture(scope="module")
@@ -14,3 +19,14 @@ def photos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     for number, file in enumerate(files):
         file.write_bytes(corpus.jpeg(130 + 7 * (number % 5), 170 - 9 * (number % 4), seed=number))
     return [str(file) for file in files]
+
+
+@pytest.fixture
+def hooks_without_checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Installed hooks that check nothing, and take images of any size; an account of its own."""
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    monkeypatch.setattr(LEDGER, "_folder", None)
+    monkeypatch.setattr("fastpipe.hooks.tensor_files.LEAST_BYTES", 0)
+    monkeypatch.setattr("fastpipe.hooks.tensor_files.LEAST_PIXELS", 0)
+    with fastpipe.install(check=0):
+        yield
