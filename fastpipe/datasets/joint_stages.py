@@ -115,11 +115,8 @@ class TargetStages(ImageStages):
             if task.error is None:
                 super().draw_one(task, generators, fixed)
 
-    def _targets_of(self, target: object, size: tuple[int, int]) -> tuple[object, ...]:
-        return self._dataset.targets_of(target, size)
-
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
-        targets = with_masks(self._targets_of(task.target, size))
+        targets = with_masks(self._dataset.targets_of(task.target, size))
         task.target = targets if self._spreads_targets else targets[0]
 
     def finish(self, task: SampleTask) -> None:
@@ -155,7 +152,7 @@ class JointStages(TargetStages):
     _rest: list[Transform] | None = None
 
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
-        task.target = task.image, *with_masks(self._targets_of(task.target, size))
+        task.target = task.image, *with_masks(self._dataset.targets_of(task.target, size))
 
     def places(self, count: int, options: object) -> None:
         """Returns None: the transforms decide what a sample holds, so samples are collated."""
@@ -174,7 +171,7 @@ class JointStages(TargetStages):
         shape = task.shape
         assert shape is not None
         with self.errors_noted(task):
-            targets = self._targets_of(task.target, shape.size)
+            targets = self._dataset.targets_of(task.target, shape.size)
             task.steps, task.target = self._drawn(task, shape, targets, generators)
 
     def _drawn(
@@ -197,7 +194,7 @@ class JointStages(TargetStages):
             raise task.error
         shape = task.shape
         assert shape is not None
-        steps, _ = self._drawn(task, shape, self._targets_of(task.target, shape.size), generators)
+        steps, _ = self._drawn(task, shape, self._dataset.targets_of(task.target, shape.size), generators)
         if steps is None:
             raise PlanError(f"the transforms look at the pixels of sample {task.source_index}: they have no recipe.")
         return Recipe(shape, steps)

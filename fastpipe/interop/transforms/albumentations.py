@@ -51,9 +51,9 @@ def run(transform: Foreign, data: Data) -> Data:
     """Computes ``transform(**data)``, where `Pixels` may stand for arrays; threads take turns."""
     windows = {name: pixels for name, value in data.items() if (pixels := _pixels(transform, name, value)) is not None}
     with ONE_AT_A_TIME:
-        call = _Call(windows)
-        root = call.root(transform) if _fits(transform, data, windows) else None
-        if root is None:
+        call = _Call(windows) if _fits(transform, data, windows) else None
+        root = None if call is None else call.root(transform)
+        if call is None or root is None:
             whole = {name: value.whole() if isinstance(value, Pixels) else value for name, value in data.items()}
             results: Data = transform(**whole)
             return results
@@ -189,7 +189,7 @@ class _Call:
     def __init__(self, windows: Mapping[str, Pixels]) -> None:
         self.windows = windows
         self.noted: list[_Noted] = []
-        self.size = Size(*windows["image"].size) if "image" in windows else Size(0, 0)
+        self.size = Size(*windows["image"].size)
         self._made = False
         self._last: Foreign = None
 
