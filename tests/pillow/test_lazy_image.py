@@ -7,7 +7,6 @@ import io
 import os
 import pickle
 import threading
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance, ImageFile, ImageFilter, ImageOps
+from pillow.outcomes import outcome, shown
 from torchvision_here import torchvision
 
 import fastpipe
@@ -31,25 +31,6 @@ FILES = corpus.files()
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
 PNG = corpus.save(corpus.photo(97, 131, 6), "PNG")
 Change = Callable[[Any], Any]
-
-
-def shown(image: Any) -> Any:
-    """Everything that can be seen of an image, its fourth byte included."""
-    raw = "RGBX" if image.mode == "RGB" else image.mode
-    content = image.tobytes("raw", raw) if image.mode in ("RGB", "L") else image.tobytes()
-    return image.mode, image.size, image.info, image.getpalette(), content
-
-
-def outcome(action: Callable[[], Any]) -> Any:
-    """An action's result, as `shown` has it, or its error; and its warnings."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            made = action()
-            found = shown(made) if isinstance(made, Image.Image) else made
-        except Exception as error:
-            found = type(error), str(error).replace("BytesIO object at 0x", "").partition("<_io")[0]
-    return found, sorted({str(one.message) for one in told if one.category is not ResourceWarning})
 
 
 def both(data: bytes, change: Change) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageOps, JpegImagePlugin, PngImagePlugin
+from pillow.outcomes import outcome, shown
 from torchvision_here import torchvision
 
 import fastpipe
@@ -37,28 +38,15 @@ def _pillow_as_it_was() -> Iterator[None]:
     assert before == Image.OPEN
 
 
-def shown(image: Any) -> Any:
-    raw = "RGBX" if image.mode == "RGB" else image.mode
-    content = image.tobytes("raw", raw) if image.mode in ("RGB", "L") else image.tobytes()
-    return image.mode, image.size, image.info, image.getpalette(), content
-
-
-def outcome(data: bytes, change: Callable[[Any], Any]) -> Any:
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        try:
-            made = change(Image.open(io.BytesIO(data)))
-            found = shown(made) if isinstance(made, Image.Image) else made
-        except Exception as error:
-            found = type(error), str(error).partition("<_io")[0]
-    return found, sorted({str(one.message) for one in told if one.category is not ResourceWarning})
-
-
 def both(data: bytes, change: Callable[[Any], Any]) -> tuple[Any, Any]:
     """The outcome of a change without the opener, and with it."""
-    theirs = outcome(data, change)
+
+    def action() -> Any:
+        return change(Image.open(io.BytesIO(data)))
+
+    theirs = outcome(action)
     with fastpipe.register_pillow_opener():
-        return theirs, outcome(data, change)
+        return theirs, outcome(action)
 
 
 def closed_and_converted(image: Any) -> Any:
