@@ -43,7 +43,7 @@ def test_a_change_is_noticed(tmp_path: Path) -> None:
         import gc, os, random, signal, sys, threading, warnings
         import cv2, numpy, torch
         from PIL import Image, ImageFile
-        import global_state
+        import process_state
 
         def change():
             cv2.setNumThreads(2); cv2.setUseOptimized(False)
@@ -55,9 +55,9 @@ def test_a_change_is_noticed(tmp_path: Path) -> None:
             import logging; logging.basicConfig()
             threading.Thread(target=threading.Event().wait, daemon=True, name="left").start()
 
-        global_state.PATIENCE_S = 0
+        process_state.PATIENCE_S = 0
         torch.set_num_threads(1); cv2.setNumThreads(1)
-        print("\\n".join(global_state.outcome_of(iter([("change", change)]))["change"]))
+        print("\\n".join(process_state.outcome_of(iter([("change", change)]))["change"]))
         """
     ran = subprocess.run(
         [sys.executable, "-c", code],
