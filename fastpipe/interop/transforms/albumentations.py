@@ -280,11 +280,7 @@ class _StandIn:
         setattr(self._original, name, value)
 
     def __call__(self, *args: object, **data: object) -> Data:
-        return self._call.data_after(self, self._run(*args, **data))
-
-    def _run(self, *args: object, **data: Foreign) -> Data:
-        results: Data = type(self._original).__call__(self, *args, **data)
-        return results
+        return self._call.data_after(self, type(self._original).__call__(self, *args, **data))
 
 
 class _Container(_StandIn):
@@ -302,19 +298,8 @@ class _Member(_StandIn):
 
     __slots__ = ()
 
-    def _run(self, *args: object, force_apply: bool = False, **data: Foreign) -> Data:
-        """Does the same as ``BasicTransform.__call__``, without the indirect access to each attribute."""
+    def apply_with_params(self, params: Data, *args: object, **data: object) -> Data:
         transform, call = self._original, self._call
-        transform.params = {}
-        if not transform.should_apply(force_apply=force_apply):
-            return data
-        params = transform.update_transform_params(params=transform.get_params(), data=data)
-        missing = set(transform.targets_as_params) - data.keys()
-        if missing:
-            wanted = transform.targets_as_params
-            raise ValueError(f"{type(transform).__name__} requires {wanted} missing keys: {missing}")
-        params.update(transform.get_params_dependent_on_data(params=params, data=data))
-        transform.params = params
         call.note(transform, params)
         windows = call.windows
         other = {name: value for name, value in data.items() if name not in windows}
