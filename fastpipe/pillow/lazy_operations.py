@@ -44,8 +44,8 @@ class PointTable(Operation):
         return "point(table)"
 
 
-def point_table(entries: Sequence[float]) -> bytes:
-    """A table's entries as Pillow's ``point`` reads them: rounded, and clipped to 0 to 255."""
+def point_table(entries: Sequence[Any]) -> bytes:
+    """A table's entries, which are any numbers, as Pillow's ``point`` reads them: rounded, and clipped to 0 to 255."""
     try:
         return bytes(entries)  # most tables are of whole numbers within the range
     except (TypeError, ValueError):
