@@ -119,7 +119,7 @@ def same_pixels(one: object, other: object) -> bool:
     """True if two samples are equal: type, shape, dtype and every value of tensors, arrays and Pillow images."""
     if is_tensor(one) and is_tensor(other):
         same_kind = one.shape == other.shape and one.dtype == other.dtype
-        return same_kind and _same_bytes(one.detach().cpu().numpy(), other.detach().cpu().numpy())
+        return same_kind and _same_values(one.detach().cpu(), other.detach().cpu())
     if is_pillow_image(one) and is_pillow_image(other):
         return (one.mode, one.size) == (other.mode, other.size) and one.tobytes() == other.tobytes()
     if is_array(one) and is_array(other):
@@ -129,6 +129,12 @@ def same_pixels(one: object, other: object) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(same_pixels, one, other))
     return bool(one == other)
+
+
+def _same_values(one: torch.Tensor, other: torch.Tensor) -> bool:
+    import torch
+
+    return torch.equal(one, other) or torch.equal(*(each.reshape(-1).view(torch.uint8) for each in (one, other)))
 
 
 def _same_bytes(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:

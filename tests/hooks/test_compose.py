@@ -708,6 +708,16 @@ def test_an_array_of_bytes_is_planned(name: str, left: int) -> None:
     assert after.draws_like(state)
 
 
+def test_results_of_a_dtype_that_numpy_lacks_are_checked(photos: list[Path]) -> None:
+    compose = v2.Compose([v2.PILToTensor(), v2.ToDtype(torch.bfloat16, scale=True)])
+    expected = compose(Image.open(photos[0]))
+    with fastpipe.install(check=1):
+        made = compose(Image.open(photos[0]))
+        (site,) = [site for site in LEDGER._sites.values() if site.kind == "transform"]
+    assert (site.checked, site.differed) == (1, 0)
+    assert torch.equal(made, expected)
+
+
 def test_the_report_says_why_no_transform_is_known(photos: list[Path]) -> None:
     class Odd(T.Resize):
         def forward(self, img: Any) -> Any:
