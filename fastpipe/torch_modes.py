@@ -1,4 +1,4 @@
-"""`torch_modes_active`: tells if a torch mode has to see each transform's call."""
+"""Tells if a torch mode has to see each transform's call, and if torch computes as it does by default."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ import torch
 
 
 def torch_modes_active() -> bool:
-    """True if a torch function or dispatch mode is active that has to see each transform's call.
+    """True if autocast on the CPU, or a torch function or dispatch mode is active that must see each transform's call.
 
     fastpipe's own modes opt out by ``sees_transforms = False``. Modules that make tensors at import, such as
     `fastpipe.rng`, are imported after this check: within such a mode it would see those tensors.
     """
-    if torch._C._len_torch_dispatch_stack():
+    if torch._C._len_torch_dispatch_stack() or _autocasts():
         return True
     modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
     return any(getattr(mode, "sees_transforms", True) for mode in modes)
+
+
+def computes_by_default() -> bool:
+    """True if torch computes as it does by default: without autocast on the CPU, and bytes as float32."""
+    return torch.get_default_dtype() is torch.float32 and not _autocasts()
+
+
+def _autocasts() -> bool:
+    return torch.is_autocast_enabled("cpu") if _ASKS_BY_DEVICE else torch.is_autocast_cpu_enabled()
+
+
+_ASKS_BY_DEVICE = hasattr(torch.amp, "is_autocast_available")  # torch 2.4 or later

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from fastpipe.torch_modes import computes_by_default
+
 _MOST_WEIGHTS = 4096  # of a kernel: trying a larger one takes more than a second
 _get_precision = getattr(torch._C, "_get_fp32_precision_getter", None)  # since torch 2.9
 
@@ -43,7 +45,7 @@ def blur_weights(
     columns, rows = kernel_size
     if columns // 2 >= width or rows // 2 >= height or columns * rows > _MOST_WEIGHTS or not columns & rows & 1:
         return None
-    if torch.is_autocast_enabled("cpu") or not _is_known(channels, columns, rows):
+    if not computes_by_default() or not _is_known(channels, columns, rows):
         return None
     along = _weights(columns, sigma[0])
     return along, along if rows == columns and sigma[0] == sigma[1] else _weights(rows, sigma[1])

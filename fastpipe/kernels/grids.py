@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.torch_modes import computes_by_default
 
 
 def affine_grid(theta: Tensor, w: int, h: int, ow: int, oh: int) -> Tensor:
@@ -33,8 +34,9 @@ def rescaled(theta: Tensor, w: int, h: int) -> Tensor:
 
 def sums_up(theta: Tensor) -> bool:
     """True if `summed_grid` gives the same grid as `multiplied_grid` for this matrix."""
-    plain = theta.dtype == torch.float32 and theta.device.type == "cpu" and not torch.compiler.is_compiling()
-    return plain and products_are_sums()
+    if theta.dtype != torch.float32 or theta.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    return computes_by_default() and products_are_sums()
 
 
 def multiplied_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:

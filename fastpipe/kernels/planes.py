@@ -16,6 +16,7 @@ from torch import Tensor
 
 from fastpipe import core
 from fastpipe.core import planes
+from fastpipe.torch_modes import computes_by_default
 from fastpipe.types import Fill
 
 MOST = 1 << 30
@@ -25,10 +26,12 @@ LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
 
 
 def is_plain(image: Tensor) -> bool:
-    """True if the core can read a tensor's memory, and nothing watches what is done to it."""
+    """True if the core can read a tensor's memory, and nothing watches or changes what is done to it."""
     if torch.compiler.is_compiling() or torch._C._is_tracing() or type(image) is not Tensor:
         return False
     if image.device.type != "cpu" or image.layout is not torch.strided or not core.available():
+        return False
+    if not computes_by_default():
         return False
     try:
         image.data_ptr()

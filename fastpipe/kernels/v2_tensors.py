@@ -25,6 +25,7 @@ from fastpipe.core import planes as native
 from fastpipe.kernels import floats, planes
 from fastpipe.kernels.grids import products_are_sums
 from fastpipe.plain_way import plainly
+from fastpipe.torch_modes import computes_by_default
 from fastpipe.types import Fill
 
 _LARGEST_FACTOR = 1e30
@@ -53,9 +54,13 @@ def _mode_of(interpolation: object) -> Any:
 # -- how this torch rounds
 
 
-@functools.cache
 def fused() -> int | None:
-    """The flags with which the core's blends equal this torch's; None if no flags do."""
+    """The flags with which the core's blends equal torch's, as it computes at the moment; None if no flags do."""
+    return _fused() if computes_by_default() else None
+
+
+@functools.cache
+def _fused() -> int | None:
     if not core.available():
         return None
     colors = torch.randint(0, 256, (3, 64, 256), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
@@ -77,7 +82,7 @@ def fused() -> int | None:
 def samples_affine() -> bool:
     """True if the core computes the same points of an affine grid as this torch, and the same values there."""
     rounding = planes.rounding()
-    return rounding is not None and products_are_sums() and bool(rounding) == bool(fused())
+    return rounding is not None and products_are_sums() and bool(rounding) == bool(_fused())
 
 
 @functools.cache

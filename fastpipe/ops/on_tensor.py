@@ -28,6 +28,7 @@ from fastpipe.ops.tensor_pixels import (
 )
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import TensorOperation
+from fastpipe.torch_modes import computes_by_default
 from fastpipe.types import ImageShape
 
 MOVES: dict[str, Callable[..., Operation]] = {
@@ -113,7 +114,7 @@ def _on_pixels(name: str, given: Arguments, shape: TensorShape) -> Operation | N
         return _SAME_BYTES[name](**given)
     if name == "pad":
         return _padded(given, shape)
-    if shape.dtype != torch.uint8:
+    if shape.dtype != torch.uint8 or not computes_by_default():
         return None
     if name == "resize":
         mode = interpolation_of(given.get("interpolation", "bilinear"))

@@ -718,6 +718,68 @@ def test_results_of_a_dtype_that_numpy_lacks_are_checked(photos: list[Path]) -> 
     assert torch.equal(made, expected)
 
 
+@contextlib.contextmanager
+def by_default(dtype: torch.dtype) -> Iterator[None]:
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+COMPUTED: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
+    "autocast to bfloat16": lambda: torch.autocast("cpu", torch.bfloat16),
+    "autocast to float16": lambda: torch.autocast("cpu", torch.float16),
+    "bfloat16 by default": lambda: by_default(torch.bfloat16),
+    "float16 by default": lambda: by_default(torch.float16),
+    "float64 by default": lambda: by_default(torch.float64),
+}
+
+
+@pytest.mark.parametrize("computed", COMPUTED)
+@pytest.mark.parametrize("library", [T, v2], ids=["v1", "v2"])
+def test_transforms_of_tensors_compute_as_torch_does_at_the_moment(
+    photos: list[Path], library: Any, computed: str
+) -> None:
+    transforms = [
+        library.ColorJitter(0.4),
+        library.ColorJitter(0, 0.4),
+        library.ColorJitter(0, 0, 0.4),
+        library.ColorJitter(0, 0, 0, 0.2),
+        library.RandomAdjustSharpness(1.7, 1.0),
+        library.RandomGrayscale(1.0),
+        library.RandomAffine(20, (0.1, 0.1)),
+        library.RandomPerspective(0.5, 1.0),
+    ]
+    composes = [library.Compose([library.PILToTensor(), transform]) for transform in transforms]
+
+    def made() -> list[Any]:
+        with COMPUTED[computed]():
+            loaded = [Image.open(photos[0]).convert("RGB"), Image.open(photos[-1]).convert("RGB")]
+            samples = [outcome(compose, iter(loaded))[0] for compose in composes]
+            return samples + [next(iter(DataLoader(_Samples(photos, one), 2))) for one in composes]
+
+    expected = made()
+    with fastpipe.install(check=0):
+        assert all(map(_are_equal, made(), expected))
+
+
+class _Samples(torch.utils.data.Dataset[Any]):
+    def __init__(self, photos: list[Path], transform: Any) -> None:
+        self.photos, self.transform = photos[-1:] * 2, transform
+
+    def __len__(self) -> int:
+        return len(self.photos)
+
+    def __getitem__(self, number: int) -> Any:
+        torch.manual_seed(number)
+        return self.transform(Image.open(self.photos[number]).convert("RGB"))
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    return torch.equal(one, other) if isinstance(one, torch.Tensor) else all(map(_are_equal, one, other))
+
+
 def test_the_report_says_why_no_transform_is_known(photos: list[Path]) -> None:
     class Odd(T.Resize):
         def forward(self, img: Any) -> Any:

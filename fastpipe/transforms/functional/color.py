@@ -337,7 +337,9 @@ def equalize(img: Image) -> Image:
 def blend(img1: Tensor, img2: Tensor, ratio: float) -> Tensor:
     ratio = float(ratio)
     bound = max_value(img1.dtype)
-    return (ratio * img1).add_((1.0 - ratio) * img2).clamp_(0, bound).to(img1.dtype)
+    part, rest = ratio * img1, (1.0 - ratio) * img2
+    total = part.add_(rest) if part.dtype == rest.dtype else part + rest
+    return total.clamp_(0, bound).to(img1.dtype)
 
 
 def to_power(img: Tensor, gamma: float, gain: float) -> Tensor:

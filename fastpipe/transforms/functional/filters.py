@@ -137,4 +137,4 @@ def _smoothed_bytes(img: Tensor) -> Tensor:
     wide = img.to(torch.int16)
     threes = wide[..., :-2, :] + wide[..., 1:-1, :] + wide[..., 2:, :]
     sums = threes[..., :-2] + threes[..., 1:-1] + threes[..., 2:] + 4 * wide[..., 1:-1, 1:-1]
-    return (sums * (1.0 / 13.0)).round().to(torch.uint8)
+    return (sums.to(torch.float32) * (1.0 / 13.0)).round().to(torch.uint8)
