@@ -26,7 +26,8 @@ RECIPES = {
 NEUTRAL_NAMES = frozenset(
     {"__init__", "__repr__", "__str__", "extra_repr", *vars(type("Empty", (), {}))}
     | {"__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__classdictcell__"}
-    | {"__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__type_params__"}
+    | {"__firstlineno__", "__orig_bases__", "__parameters__", "__qualname__", "__slotnames__"}
+    | {"__static_attributes__", "__type_params__"}
 )
 """Attributes that a subclass may define and still do what its base does, with those that Python and ``copy`` add."""
 

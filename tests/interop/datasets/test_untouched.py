@@ -84,6 +84,12 @@ class TestBatches:
         assert_as_plain(dataset, batch_size=4, check=2)
         assert site_of(name).images >= 4
 
+    def test_of_a_class_with_the_names_that_newer_pythons_give_it(self, make: Callable[..., Any]) -> None:
+        names = {"__firstlineno__": 1, "__static_attributes__": ()}
+        dataset = type("Own", (torchvision.datasets.ImageFolder,), names)(make("ImageFolder").root, crops())
+        assert_as_plain(dataset, batch_size=2)
+        assert site_of("Own(").images == 8
+
     @pytest.mark.parametrize("method", ["fork", "spawn"])
     def test_in_workers(self, make: Callable[..., Any], method: str) -> None:
         dataset = Importable(make("ImageFolder").root, crops())

@@ -172,6 +172,12 @@ def test_a_subclass_with_a_constructor_alone_is_planned(photos: Path, known: Any
     assert_same(photos, known)
 
 
+@pytest.mark.parametrize("name", ["__annotate_func__", "__firstlineno__", "__static_attributes__", "__type_params__"])
+@pytest.mark.parametrize("base", [T.CenterCrop, V.CenterCrop], ids=["v1", "v2"])
+def test_names_that_newer_pythons_give_a_class_change_nothing(photos: Path, base: type, name: str) -> None:
+    assert_same(photos, type("Own", (base,), {name: ()})(20))
+
+
 def test_hooks_and_methods_of_the_instance_are_seen(photos: Path) -> None:
     seen: list[Any] = []
     for base in (T.CenterCrop, V.CenterCrop):
