@@ -19,8 +19,10 @@ def source_of(root: str | os.PathLike[str] | ByteSource | None, cache: Cache | N
         cache: the cache that keeps the source's files; None for none.
 
     Raises:
-        DatasetError: a cache is given for local files, or there is no package for such a store.
+        DatasetError: the cache is none, or is given for local files; or there is no package for such a store.
     """
+    if cache is not None and not isinstance(cache, Cache):
+        raise DatasetError(f"cache={cache!r:.80}: give a cache, as fastpipe.Cache(FOLDER, '500 GB'), or None.")
     if isinstance(root, str) and is_url(root):
         root = RemoteSource(root)
     if isinstance(root, ByteSource):

@@ -192,6 +192,13 @@ def test_the_conformance_suite(root: Path, promise: str, words: str) -> None:
         fastpipe.sources.check_source(Broken(root, promise))
 
 
+@pytest.mark.parametrize("cache", ["folder", Path("folder"), True])
+def test_what_is_no_cache_is_named(tmp_path: Path, cache: object) -> None:
+    for root in ("https://photos.invalid/train", tmp_path):
+        with pytest.raises(DatasetError, match=r"cache=.*: give a cache, as fastpipe\.Cache\(FOLDER"):
+            fastpipe.ImageFolder(root, cache=cache)
+
+
 def test_what_a_store_cant_do(root: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="is_valid_file, find_classes and make_dataset need a folder"):
         fastpipe.ImageFolder(Files(root), is_valid_file=bool)
