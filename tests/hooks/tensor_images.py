@@ -7,7 +7,9 @@ from typing import Any
 
 import corpus
 import numpy as np
+import pytest
 import torch
+import torchvision_io_here
 from PIL import Image
 from torchvision_here import module, torchvision
 
@@ -15,6 +17,12 @@ from fastpipe.plain_way import plainly
 
 v1, v2, F = map(module, ("torchvision.transforms", "torchvision.transforms.v2", "torchvision.transforms.v2.functional"))
 tv_tensors, tio = torchvision.tv_tensors, torchvision.io
+
+MARKS = [
+    pytest.mark.skipif(bool(torchvision_io_here.why_not()), reason=torchvision_io_here.why_not()),
+    pytest.mark.usefixtures("hooks_without_checks"),
+]
+"""The ``pytestmark`` of modules whose tests open these images."""
 
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
 FILES = {name: data for name, data in corpus.files().items() if "huge" not in name}

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import torchvision_io_here
 from hooks.tensor_images import (
     KINDS,
+    MARKS,
     PHOTO,
     F,
     opened,
@@ -31,10 +31,7 @@ from torch.utils.data import default_collate
 import fastpipe
 from fastpipe.plain_way import plainly
 
-pytestmark = [
-    pytest.mark.skipif(bool(torchvision_io_here.why_not()), reason=torchvision_io_here.why_not()),
-    pytest.mark.usefixtures("hooks_without_checks"),
-]
+pytestmark = MARKS
 
 
 class _Labelled(torch.Tensor):

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 import torch
-import torchvision_io_here
 from hooks.tensor_images import (
     FILES,
     KINDS,
+    MARKS,
     PHOTO,
     F,
     opened,
@@ -26,10 +26,7 @@ import fastpipe
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_tensor, pending_work
 
-pytestmark = [
-    pytest.mark.skipif(bool(torchvision_io_here.why_not()), reason=torchvision_io_here.why_not()),
-    pytest.mark.usefixtures("hooks_without_checks"),
-]
+pytestmark = MARKS
 
 
 PIXELS = [v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]

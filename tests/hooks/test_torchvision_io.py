@@ -16,10 +16,10 @@ from typing import Any
 import corpus
 import pytest
 import torch
-import torchvision_io_here
 from hooks.tensor_images import (
     FILES,
     KINDS,
+    MARKS,
     PHOTO,
     F,
     as_tensor,
@@ -41,10 +41,7 @@ from fastpipe.hooks.torch_tensors import with_ordinary_tensors
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_work
 
-pytestmark = [
-    pytest.mark.skipif(bool(torchvision_io_here.why_not()), reason=torchvision_io_here.why_not()),
-    pytest.mark.usefixtures("hooks_without_checks"),
-]
+pytestmark = MARKS
 
 
 @pytest.mark.needs_core
