@@ -60,28 +60,20 @@ def read_header(data: bytes) -> Header | Status:
     return Status(status) if status else header_of(*fields)
 
 
-def scan_end(data: bytes, start: int) -> int:
-    """The position of the first marker from ``start`` on in a JPEG's scan, restart markers aside; -1 for none.
+def jpeg_end(data: bytes) -> int:
+    """The position after a JPEG's end marker, if every decoder is sure to read the file to its end without an error.
 
-    Raises:
-        ReaderUnavailableError: the core isn't available; see `why_not`.
-    """
-    end: int = quick().fpc_find_marker(data, len(data), start)
-    return end
-
-
-def check_jpeg(data: bytes) -> int:
-    """Checks that every decoder reads a JPEG to its end without an error.
+    Invalid bits in the scans needn't be looked for: every libjpeg replaces them in the same way. Nothing is decoded.
 
     Returns:
-        `Status.OK`, as a plain int, for a file with a plain header and one sequential scan, with all its tables, that
-        ends with the end marker. Any other status says why not.
+        The position; 0 for a file without a plain header, with tables, scans or an end marker missing, or with segments
+        of another kind after its first scan.
 
     Raises:
         ReaderUnavailableError: the core isn't available; see `why_not`.
     """
-    status: int = quick().fpc_check_jpeg(data, len(data))
-    return status
+    end: int = quick().fpc_jpeg_end(data, len(data))
+    return end
 
 
 def header_of(height: int, width: int, rest: bytes, data_offset: int) -> Header:

@@ -106,8 +106,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_context_free", None, [pointer]),
         ("fpc_context_bytes", ctypes.c_size_t, [pointer]),
         ("fpc_read_header", status, [ctypes.c_char_p, ctypes.c_size_t, pointer]),
-        ("fpc_find_marker", ctypes.c_int64, [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t]),
-        ("fpc_check_jpeg", status, [ctypes.c_char_p, ctypes.c_size_t]),
+        ("fpc_jpeg_end", ctypes.c_int64, [ctypes.c_char_p, ctypes.c_size_t]),
         ("fpc_run", status, [pointer, pointer]),
         (
             "fpc_run_on_image",

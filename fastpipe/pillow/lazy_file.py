@@ -123,7 +123,7 @@ class LazyFile(_Base):
         if header is None or not readers.get_reader("core").accepts(header):
             return None
         is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
-        if not is_sound and not _is_whole(data, header):
+        if not is_sound and not (header.format == "PNG" and _is_whole_png(data, header)):
             return None
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
         encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
@@ -237,7 +237,7 @@ class LazyFile(_Base):
 
     def _end_of(self, data: bytes, header: Header) -> int:
         """Where in the file Pillow is after decoding: it reads a JPEG in blocks, up to the one with the end marker."""
-        blocks = -(-readers.jpeg_end(data, header) // self.decodermaxblock)
+        blocks = -(-core.jpeg_end(data) // self.decodermaxblock)
         return min(len(data), blocks * self.decodermaxblock)
 
     def _decode(self) -> None:
@@ -343,7 +343,7 @@ class LazyPng(LazyFile, PngImagePlugin.PngImageFile):
             self.png.fp = file
 
     def _end_loading(self) -> None:
-        if self.png is not None:  # nothing follows the pixels: see `_is_whole`
+        if self.png is not None:  # nothing follows the pixels: see `_is_whole_png`
             self._text = self.png.im_text
             self.png.close()
             self.png = None
@@ -385,12 +385,10 @@ def begin_lazy(
         own["_fastpipe_on_mistake"] = on_mistake
 
 
-def _is_whole(data: bytes, header: Header) -> bool:
-    """True if a file is complete and undamaged, so that Pillow needn't raise. A PNG must end after its pixels."""
+def _is_whole_png(data: bytes, header: Header) -> bool:
+    """True if a PNG is complete and undamaged, and ends after its pixels, so that Pillow needn't raise."""
     if header.data_offset < 0:
         return False
-    if header.format == "JPEG":  # Pillow may raise on other damaged files when it decodes them
-        return header.progressive and readers.jpeg_end(data, header) > 0
     position = header.data_offset
     kind, view = b"IDAT", memoryview(data)
     while kind == b"IDAT" and position + 12 <= len(data):

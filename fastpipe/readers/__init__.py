@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastpipe.readers._decode import check_formats, check_readers, choose, configured_reader, decode, proved, read_image
 from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
 from fastpipe.readers.base import Reader
-from fastpipe.readers.core import intact_jpeg, jpeg_end
+from fastpipe.readers.core import intact_jpeg
 from fastpipe.readers.header import parse_header, read_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit, longest_file, most_scratch, pixel_limit
 from fastpipe.readers.registry import (
@@ -39,7 +39,6 @@ __all__ = [
     "default_order",
     "get_reader",
     "intact_jpeg",
-    "jpeg_end",
     "longest_file",
     "most_scratch",
     "parse_header",

@@ -353,7 +353,9 @@ def proved(reader: Reader, data: bytes, header: Header) -> bool:
         return True
     if header.format == "WEBP":
         return len(data) == int.from_bytes(data[4:8], "little") + 8
-    return header.format != "PNG" and (header.format not in _JPEGS or intact_jpeg(data, header))
+    if header.format in _JPEGS:
+        return not header.progressive and intact_jpeg(data, header)
+    return header.format != "PNG"
 
 
 def _checked_box(region: tuple[int, int, int, int], size: tuple[int, int]) -> Box:

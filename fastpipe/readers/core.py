@@ -72,41 +72,8 @@ class CoreReader(Reader):
 
 
 def intact_jpeg(data: bytes, header: Header) -> bool:
-    """True if a baseline JPEG has all its tables, and its one scan ends with the file's end marker.
+    """True if a JPEG has all its tables and scans, and ends with the end marker: see `fastpipe.core.jpeg_end`.
 
-    The bits of the scan needn't be checked: every libjpeg replaces invalid ones in the same way. Nothing is decoded
-    here. False for other files, and if the core isn't available.
+    False for other files, and if the core isn't available.
     """
-    if not core.available() or header.format not in ("JPEG", "MPO") or not header.plain or header.progressive:
-        return False
-    return core.check_jpeg(data) == core.Status.OK
-
-
-def jpeg_end(data: bytes, header: Header) -> int:
-    """The position after the end marker of a JPEG's scan, or of a progressive JPEG's last one; 0 if there is none.
-
-    0 also for a JPEG with anything but scans and tables before its end marker. A decoder reaches the end without an
-    error, unless the head's tables are wrong. Nothing is decoded here.
-    """
-    position = header.data_offset
-    while (position := core.scan_end(data, position)) >= 0:
-        marker, end, start = data[position + 1], position + 2, position + 4
-        position = end + int.from_bytes(data[end:start], "big")
-        if marker == _EOI:
-            return end
-        if not header.progressive or not (marker == _SOS or (marker == _DHT and _are_tables(data[start:position]))):
-            return 0
-    return 0
-
-
-def _are_tables(segment: bytes) -> bool:
-    """True if a DHT segment consists of complete Huffman tables."""
-    while segment:
-        size = 17 + sum(segment[1:17])
-        if segment[0] & 0xEF > 3 or size > len(segment):
-            return False
-        segment = segment[size:]
-    return True
-
-
-_DHT, _EOI, _SOS = 0xC4, 0xD9, 0xDA
+    return core.available() and header.format in ("JPEG", "MPO") and header.plain and core.jpeg_end(data) > 0

@@ -568,7 +568,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
 
     fpc_header header;
     const int status = fpc_read_header(data, length, &header);
-    (void)fpc_check_jpeg(data, length);
+    if (fpc_jpeg_end(data, length) > (int64_t)length) abort();
     fpc_job job = {.data = data, .length = (int64_t)length, .max_pixels = MOST_PIXELS, .max_bytes = 64 << 20};
     fpc_operation operations[MOST_OPERATIONS] = {{0}};
     fpc_pixels pixels;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import re
 import threading
 import warnings
 from collections.abc import Callable
@@ -248,23 +249,51 @@ def test_load_raises_what_pillow_raises(name: str, lenient: bool, monkeypatch: p
     assert loaded(fastpipe.open_image(data)) == loaded(Image.open(io.BytesIO(data)))
 
 
-def test_any_change_of_a_byte_is_raised_by_load_or_not_at_all() -> None:
+def changed_in_a_scans_head(data: bytes, draws: np.random.Generator) -> bytes:
+    """A JPEG with another byte in what follows one of its markers of scans or tables."""
+    heads = [found.start() for found in re.finditer(rb"\xff[\xda\xc4]", data)]
+    changed = bytearray(data)
+    changed[draws.choice(heads) + draws.integers(2, 12)] = draws.integers(256)
+    return bytes(changed)
+
+
+def changed_anywhere(data: bytes, draws: np.random.Generator) -> bytes:
+    changed = bytearray(data)
+    for _ in range(draws.integers(1, 4)):
+        changed[draws.integers(20, len(data))] = draws.choice([0, 0xFF, 0xD9, 0xD0, draws.integers(256)])
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("change", [changed_anywhere, changed_in_a_scans_head])
+@pytest.mark.parametrize("kind", ["baseline", "progressive"])
+def test_any_change_of_a_byte_is_raised_at_once_or_not_at_all(
+    kind: str, change: Callable[[bytes, np.random.Generator], bytes]
+) -> None:
+    sound = SOUND["444"] if kind == "baseline" else corpus.files()["jpeg-progressive"]
     draws = np.random.default_rng(3)
     for _ in range(300):
-        data = bytearray(SOUND["444"])
-        for _ in range(draws.integers(1, 4)):
-            data[draws.integers(20, len(data))] = draws.choice([0, 0xFF, 0xD9, 0xD0, draws.integers(256)])
+        data = change(sound, draws)
 
-        def loaded(opened: Callable[[], Any]) -> Any:
+        def first(opened: Callable[[], Any], method: str, data: bytes = data) -> Any:
+            """What the image's first method raises; else None, and the pixels."""
             try:
                 image = opened()
-                image.load()
+                result = getattr(image, method)(*["RGB"][: method == "convert"])
             except Exception as error:
                 return type(error), str(error).partition("<")[0]
-            return image.tobytes()
+            return None, (result if method == "convert" else image).tobytes()
 
-        theirs = loaded(lambda data=bytes(data): Image.open(io.BytesIO(data)))
-        assert loaded(lambda data=bytes(data): fastpipe.open_image(data)) == theirs
+        for method in ("load", "convert"):
+            theirs = first(lambda data=data: Image.open(io.BytesIO(data)), method)
+            assert first(lambda data=data: fastpipe.open_image(data), method) == theirs
+
+
+@pytest.mark.needs_core
+@pytest.mark.parametrize("kind", ["baseline", "progressive"])
+def test_whole_jpegs_have_no_pixels_after_loading(kind: str) -> None:
+    image = fastpipe.open_image(SOUND["444"] if kind == "baseline" else corpus.files()["jpeg-progressive"])
+    image.load()
+    assert fastpipe.is_pending(image)
 
 
 @pytest.mark.needs_core

@@ -20,7 +20,7 @@
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 20 /* grows with every change of a struct below */
+#define FPC_ABI 21 /* grows with every change of a struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -113,10 +113,9 @@ typedef struct fpc_header {
  * FPC_UNUSUAL_HEADER that Pillow has to read the file. */
 FPC_API int fpc_read_header(const uint8_t *data, size_t length, fpc_header *header);
 
-/* The position of a JPEG's next marker but restart markers, from `start` in a scan on (ITU-T T.81, B.1.1), or -1. */
-FPC_API int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start);
-/* FPC_OK if every decoder reaches the JPEG's end without an error, whatever the scans' bits are; else the reason. */
-FPC_API int fpc_check_jpeg(const uint8_t *data, size_t length);
+/* The position after a JPEG's end marker if every decoder reaches it without an error, whatever the scans' bits are;
+ * 0 if that isn't certain, or if coefficients are missing. */
+FPC_API int64_t fpc_jpeg_end(const uint8_t *data, size_t length);
 
 /* ---- operations ------------------------------------------------------------------------------------------------ */
 

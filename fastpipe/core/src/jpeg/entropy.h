@@ -98,6 +98,8 @@ typedef struct fpc_scan {
     int first, last, high, low;
 } fpc_scan;
 
+/* The position of the next marker but restart markers, from `start` in a scan on (ITU-T T.81, B.1.1), or -1. */
+int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start);
 /* Reads a scan's header, which begins after its length; FPC_OK or FPC_BAD_SCAN. Doesn't check that its tables exist. */
 int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_component *components, int count);
 
@@ -107,10 +109,31 @@ typedef struct fpc_progress {
 } fpc_progress;
 
 void fpc_progress_start(fpc_progress *progress);
-/* Notes the coefficients and bits that a scan gives; refuses a scan that doesn't continue the earlier ones. */
-int fpc_progress_note(fpc_progress *progress, int progressive, const fpc_scan *scan, const fpc_tables *tables);
-/* Returns 1 if the scans have given all bits of all coefficients. */
-int fpc_progress_complete(const fpc_progress *progress, int components);
+/* Notes the coefficients and bits that a scan gives. Refuses a scan that doesn't continue the earlier ones, and a
+ * progressive scan without its tables. */
+int fpc_progress_note(fpc_progress *progress, bool progressive, const fpc_scan *scan, const fpc_tables *tables);
+/* True if the scans have given all bits of all coefficients. */
+bool fpc_progress_complete(const fpc_progress *progress, int components);
+
+/* A walk through a file's scans, which reads their headers and the segments between them. (scans.c) */
+typedef struct fpc_scan_walk {
+    const uint8_t *data;
+    size_t length, position; /* the position of the scan's data; at last that after the end marker */
+    const fpc_component *components;
+    int count; /* of the components */
+    bool progressive;
+    fpc_tables *tables; /* those for the scan */
+    fpc_scan *scan;     /* its header */
+    fpc_progress progress;
+    int scans;
+    bool ended; /* the last scan has been passed */
+} fpc_scan_walk;
+
+/* Begins at the first scan, whose position, header and tables are set; FPC_OK or a refusal. */
+int fpc_scan_walk_start(fpc_scan_walk *walk);
+/* Goes on from the marker after a scan, where `position` is, to the next scan or the end of the image; FPC_OK or a
+ * refusal: also of an end at which bits of coefficients are missing. */
+int fpc_scan_walk_next(fpc_scan_walk *walk);
 
 /* The coefficients of one component: the blocks of the box in one MCU row, or all of the image. */
 typedef struct fpc_store {

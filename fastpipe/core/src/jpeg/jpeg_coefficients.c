@@ -115,20 +115,41 @@ int fpc_jpeg_open(fpc_jpeg *jpeg, const uint8_t *data, size_t length) {
     return FPC_OK;
 }
 
-/* Accepts files with a usual header, one sequential scan with all its tables, and then the end marker. */
-int fpc_check_jpeg(const uint8_t *data, size_t length) {
+/* Refuses a sequential scan for which a table is missing. */
+static int check_tables(const fpc_scan *scan, const fpc_tables *tables) {
+    for (int i = 0; i < scan->count; i++)
+        if (!(tables->has_dc >> scan->dc_table[i] & tables->has_ac >> scan->ac_table[i] & 1)) return FPC_BAD_TABLE;
+    return FPC_OK;
+}
+
+/* Refuses everything else than scans and their segments; if the first scan is sequential and has all components, also
+ * segments after it: see fpc_jpeg_finish. */
+int64_t fpc_jpeg_end(const uint8_t *data, size_t length) {
     fpc_segments segments;
     fpc_tables tables;
     fpc_component components[FPC_MAX_COMPONENTS];
     fpc_scan scan;
-    const int status = read_head(data, length, &segments, &tables, components, &scan);
-    if (status) return status;
-    if (!segments.header.plain || segments.header.progressive) return FPC_UNSUPPORTED_MODE;
-    for (int i = 0; i < scan.count; i++)
-        if (!(tables.has_dc >> scan.dc_table[i] & tables.has_ac >> scan.ac_table[i] & 1)) return FPC_BAD_TABLE;
-    const int64_t marker = fpc_find_marker(data, length, segments.scan_end);
-    if (marker < 0) return FPC_TRUNCATED;
-    return data[marker + 1] == FPC_EOI ? FPC_OK : FPC_BAD_MARKER;
+    int status = read_head(data, length, &segments, &tables, components, &scan);
+    const fpc_header *header = &segments.header;
+    if (status || !header->plain) return 0;
+    fpc_scan_walk walk = {.data = data,
+                          .length = length,
+                          .position = segments.scan_end,
+                          .components = components,
+                          .count = header->components,
+                          .progressive = header->progressive,
+                          .tables = &tables,
+                          .scan = &scan};
+    const bool one = !walk.progressive && scan.count == walk.count;
+    status = fpc_scan_walk_start(&walk);
+    while (!status && !walk.ended) {
+        if (!walk.progressive && check_tables(&scan, &tables)) return 0;
+        const int64_t marker = fpc_find_marker(data, length, walk.position);
+        if (marker < 0 || (one && data[marker + 1] != FPC_EOI)) return 0;
+        walk.position = (size_t)marker;
+        status = fpc_scan_walk_next(&walk);
+    }
+    return status ? 0 : (int64_t)walk.position;
 }
 
 /* Allocates the blocks of a box's MCU row, or of the image. Two more blocks follow each row: broken data may write

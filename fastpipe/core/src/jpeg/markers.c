@@ -296,7 +296,6 @@ int fpc_read_scan(fpc_scan *scan, const uint8_t *data, size_t length, const fpc_
     return FPC_OK;
 }
 
-/* See ITU-T T.81, B.1.1. */
 int64_t fpc_find_marker(const uint8_t *data, size_t length, size_t start) {
     while (start + 1 < length) {
         const uint8_t *found = memchr(data + start, 0xFF, length - 1 - start);

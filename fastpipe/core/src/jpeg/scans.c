@@ -39,15 +39,15 @@ static int note_sequential(fpc_progress *progress, const fpc_scan *scan) {
 
 void fpc_progress_start(fpc_progress *progress) { memset(progress->low, MISSING, sizeof progress->low); }
 
-int fpc_progress_note(fpc_progress *progress, int progressive, const fpc_scan *scan, const fpc_tables *tables) {
+int fpc_progress_note(fpc_progress *progress, bool progressive, const fpc_scan *scan, const fpc_tables *tables) {
     return progressive ? note_progressive(progress, scan, tables) : note_sequential(progress, scan);
 }
 
-int fpc_progress_complete(const fpc_progress *progress, int components) {
+bool fpc_progress_complete(const fpc_progress *progress, int components) {
     for (int i = 0; i < components; i++)
         for (int k = 0; k < 64; k++)
-            if (progress->low[i][k]) return 0;
-    return 1;
+            if (progress->low[i][k]) return false;
+    return true;
 }
 
 /* Decodes a sequential scan of some components into the stores. */
@@ -73,51 +73,67 @@ static int marker_behind(fpc_jpeg *jpeg, size_t *position) {
     return marker == FPC_END_OF_DATA ? FPC_TRUNCATED : FPC_OK;
 }
 
-/* Reads the segments between two scans. On FPC_OK, *marker is FPC_SOS or FPC_EOI, and *position is after the marker. */
-static int walk_between(fpc_jpeg *jpeg, size_t *position, int *marker) {
+/* Reads the segments between two scans. On FPC_OK, *marker is FPC_SOS or FPC_EOI, and the position is after it. */
+static int walk_between(fpc_scan_walk *walk, int *marker) {
     for (;;) {
-        if (jpeg->length - *position < 2) return FPC_TRUNCATED;
-        const uint8_t *at = jpeg->data + *position;
+        if (walk->length - walk->position < 2) return FPC_TRUNCATED;
+        const uint8_t *at = walk->data + walk->position;
         if (at[0] != 0xFF) return FPC_BAD_MARKER;
         *marker = at[1];
-        *position += 2;
+        walk->position += 2;
         if (*marker == FPC_EOI || *marker == FPC_SOS) return FPC_OK;
-        int application = (*marker >= FPC_APP0 && *marker <= FPC_APP15) || *marker == FPC_COM;
-        if (!application && *marker != FPC_DHT && *marker != FPC_DRI) return FPC_BAD_MARKER;
-        if (jpeg->length - *position < 2) return FPC_TRUNCATED;
+        if (!fpc_is_metadata(*marker) && *marker != FPC_DHT && *marker != FPC_DRI) return FPC_BAD_MARKER;
+        if (walk->length - walk->position < 2) return FPC_TRUNCATED;
         size_t size = (size_t)at[2] << 8 | at[3];
         if (size < 2) return FPC_BAD_MARKER;
-        if (jpeg->length - *position < size) return FPC_TRUNCATED;
+        if (walk->length - walk->position < size) return FPC_TRUNCATED;
         int status = FPC_OK;
-        if (*marker == FPC_DHT) status = fpc_read_huffman_specs(&jpeg->tables, at + 4, size - 2);
-        if (*marker == FPC_DRI) status = fpc_read_interval(&jpeg->tables, at + 4, size - 2);
+        if (*marker == FPC_DHT) status = fpc_read_huffman_specs(walk->tables, at + 4, size - 2);
+        if (*marker == FPC_DRI) status = fpc_read_interval(walk->tables, at + 4, size - 2);
         if (status) return status;
-        *position += size;
+        walk->position += size;
     }
 }
 
+int fpc_scan_walk_start(fpc_scan_walk *walk) {
+    walk->scans = 1;
+    walk->ended = false;
+    fpc_progress_start(&walk->progress);
+    return fpc_progress_note(&walk->progress, walk->progressive, walk->scan, walk->tables);
+}
+
+int fpc_scan_walk_next(fpc_scan_walk *walk) {
+    int marker = 0, status = walk_between(walk, &marker);
+    if (status) return status;
+    walk->ended = marker == FPC_EOI;
+    if (walk->ended) return fpc_progress_complete(&walk->progress, walk->count) ? FPC_OK : FPC_BAD_SCAN;
+    if (walk->scans++ == FPC_MAX_SCANS) return FPC_TOO_LARGE;
+    const uint8_t *at = walk->data + walk->position;
+    if (walk->length - walk->position < 2) return FPC_TRUNCATED;
+    size_t size = (size_t)at[0] << 8 | at[1];
+    if (size < 2) return FPC_BAD_SCAN;
+    if (walk->length - walk->position < size) return FPC_TRUNCATED;
+    walk->position += size;
+    status = fpc_read_scan(walk->scan, at + 2, size - 2, walk->components, walk->count);
+    if (status) return status;
+    return fpc_progress_note(&walk->progress, walk->progressive, walk->scan, walk->tables);
+}
+
 int fpc_decode_scans(fpc_jpeg *jpeg) {
-    fpc_progress progress;
-    fpc_progress_start(&progress);
-    size_t position = jpeg->segments.scan_end;
-    for (int scans = 1;; scans++) {
-        int progressive = jpeg->frame.header.progressive, marker = 0;
-        int status = fpc_progress_note(&progress, progressive, &jpeg->scan, &jpeg->tables);
-        if (status) return status;
-        const uint8_t *input = jpeg->data + position;
-        status = progressive ? fpc_progressive_scan(jpeg, input) : sequential_scan(jpeg, input);
-        if (!status) status = marker_behind(jpeg, &position);
-        if (!status) status = walk_between(jpeg, &position, &marker);
-        if (status) return status;
-        if (marker == FPC_EOI) return fpc_progress_complete(&progress, jpeg->component_count) ? FPC_OK : FPC_BAD_SCAN;
-        if (scans == FPC_MAX_SCANS) return FPC_TOO_LARGE;
-        if (jpeg->length - position < 2) return FPC_TRUNCATED;
-        size_t size = (size_t)jpeg->data[position] << 8 | jpeg->data[position + 1];
-        if (size < 2) return FPC_BAD_SCAN;
-        if (jpeg->length - position < size) return FPC_TRUNCATED;
-        status =
-            fpc_read_scan(&jpeg->scan, jpeg->data + position + 2, size - 2, jpeg->components, jpeg->component_count);
-        if (status) return status;
-        position += size;
+    fpc_scan_walk walk = {.data = jpeg->data,
+                          .length = jpeg->length,
+                          .position = jpeg->segments.scan_end,
+                          .components = jpeg->components,
+                          .count = jpeg->component_count,
+                          .progressive = jpeg->frame.header.progressive,
+                          .tables = &jpeg->tables,
+                          .scan = &jpeg->scan};
+    int status = fpc_scan_walk_start(&walk);
+    while (!status && !walk.ended) {
+        const uint8_t *input = walk.data + walk.position;
+        status = walk.progressive ? fpc_progressive_scan(jpeg, input) : sequential_scan(jpeg, input);
+        if (!status) status = marker_behind(jpeg, &walk.position);
+        if (!status) status = fpc_scan_walk_next(&walk);
     }
+    return status;
 }
