@@ -93,6 +93,14 @@ def interlaced_png(height: int, width: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
+def png_that_does_not_inflate(height: int, width: int) -> bytes:
+    """A PNG in RGB whose checksums are right, but whose stream ends in the middle."""
+    rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in photo(height, width)))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    pixels = rows[: len(rows) // 2] + bytes([255] * (len(rows) // 2))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
 def small_png(image: np.ndarray, depth: int, color: int, *chunks: bytes) -> bytes:
     """A PNG of one sample a pixel and ``depth`` bits a sample, from a ``(H, W)`` image of such values."""
     height, width = image.shape

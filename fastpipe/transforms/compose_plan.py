@@ -19,6 +19,7 @@ from torch.nn.modules import module as _modules
 
 from fastpipe.errors import PlanError
 from fastpipe.memory.torch_worker import serve_torch_loader
+from fastpipe.pending import is_pending
 from fastpipe.plain_way import raise_interruption
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
@@ -143,6 +144,8 @@ def run_drawn(
             raise_interruption(error)
             failed = error
             raise_again(image, error)
+            if is_pending(image) and not is_opened_file(image):
+                image.load()  # Pillow raises a broken file's error before the draws, where the image was made
     try:
         for transform in (*run.drawn, *run.unplanned):
             image = call(transform, image)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 import random
 import threading
 from collections.abc import Callable
 from typing import Any
 
+import corpus
 import numpy as np
 import pytest
 import torch
@@ -406,6 +408,17 @@ def test_a_broken_file(build: Any, format: str, tmp_path: Any) -> None:
                 outcomes.append(Outcome(build(library), image, 3))
         outcomes[0].assert_equals(outcomes[1])
         assert outcomes[0].error[0] is OSError
+
+
+def test_a_broken_file_that_was_converted_raises_before_the_draws() -> None:
+    data = corpus.png_that_does_not_inflate(61, 83)
+    with pytest.raises(OSError, match="broken data stream") as theirs:
+        Image.open(io.BytesIO(data)).convert("RGB")
+    image, state = fastpipe.open_image(data).convert("RGB"), torch.get_rng_state()
+    with pytest.raises(OSError, match="broken data stream") as ours:
+        T.Compose([T.RandomHorizontalFlip(), T.Resize(20), T.ToTensor()])(image)
+    assert str(ours.value) == str(theirs.value)
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_a_compose_is_what_it_was() -> None:
