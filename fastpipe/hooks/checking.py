@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from fastpipe.hooks.kinds import is_array, is_pillow_image, is_tensor
-from fastpipe.hooks.ledger import Site
+from fastpipe.hooks.ledger import Site, failure
 from fastpipe.plain_way import plainly, raise_interruption
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def check_call(
         after = GeneratorStates.of()
         _make_pixels(result)
     except Exception as error:  # raised again, unless the library can make the result
-        raise_interruption(error)
-        before.restore()
+        fall_back(error, before=before)
         failed = error
     if failed is not None:  # outside of the handler: the library's error has no context
         return _plain_instead(site, failed, plain)
@@ -63,6 +62,27 @@ def check_call(
     if difference:
         return expected
     return result
+
+
+def fall_back(error: Exception, objects: Iterable[object] = (), before: GeneratorStates | None = None) -> str:
+    """Prepares the plain way, which makes what fastpipe failed to make; raises the error if a signal's handler did.
+
+    Args:
+        error: fastpipe's error. Whatever it is, the library's own code raises what the user has to see.
+        objects: inputs of the library's code; a broken file among them, which Pillow reports only once, raises again.
+        before: the generators' states to restore.
+
+    Returns:
+        The reason for the report.
+    """
+    raise_interruption(error)
+    if before is not None:
+        before.restore()
+    for image in filter(is_pillow_image, objects):
+        from fastpipe.program.mistakes import raise_again
+
+        raise_again(image, error)
+    return failure(error)
 
 
 def check_value(site: Site, result: Result, seconds: float, plain: Callable[[], Result], difference: str) -> Result:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from fastpipe.hooks.checking import OTHER_VALUES, check_value
-from fastpipe.hooks.kinds import is_pillow_image
-from fastpipe.hooks.ledger import LEDGER, Site, failure
+from fastpipe.hooks.checking import OTHER_VALUES, check_value, fall_back
+from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
 from fastpipe.pending import is_pending
-from fastpipe.plain_way import raise_interruption
 
 
 class FasterFunction(ABC):
@@ -57,9 +54,7 @@ class FasterFunction(ABC):
         try:
             value = self.make(*args, **kwargs)
         except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
-            raise_interruption(error)
-            failed = failure(error)
-            _raise_again(filter(is_pillow_image, (*args, *kwargs.values())), error)
+            failed = fall_back(error, (*args, *kwargs.values()))
         if failed:  # outside of the handler: the library's error has no context
             value = self._plain(*args, **kwargs)
             site.count_plain(failed)
@@ -78,11 +73,3 @@ class FasterFunction(ABC):
         value = check_value(site, value, seconds, partial(self.expected, *args, **kwargs), difference)
         site.count(None)
         return value
-
-
-def _raise_again(images: Iterable[object], error: Exception) -> None:
-    """Has the library's own function see the error of a broken file that Pillow raises only once."""
-    for image in images:
-        from fastpipe.program.mistakes import raise_again
-
-        raise_again(image, error)

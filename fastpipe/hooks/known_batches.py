@@ -21,14 +21,13 @@ from torch.utils.data._utils.collate import default_collate, default_collate_fn_
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, ImageBatch
-from fastpipe.hooks.checking import check_call
+from fastpipe.hooks.checking import check_call, fall_back
 from fastpipe.hooks.compose import calls_back
 from fastpipe.hooks.fetchers import Fetcher, once_a_fetcher
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
-from fastpipe.plain_way import raise_interruption
 from fastpipe.rng import GeneratorStates
 from fastpipe.transforms.pipeline import Pipeline, all_within
 
@@ -93,9 +92,7 @@ class KnownBatches:
             self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
             return None
         except Exception as error:  # for example of a bad file, for which the dataset raises its own error
-            raise_interruption(error)
-            if before is not None:
-                before.restore()
+            fall_back(error, before=before)
             kind = type(error).__name__
             self._site(outer).count_plain(
                 f"a batch was made again, one by one, as fastpipe raised {kind}", len(indices)

@@ -8,10 +8,9 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from fastpipe.hooks.checking import check_call, plain_image
+from fastpipe.hooks.checking import check_call, fall_back, plain_image
 from fastpipe.hooks.compose import CallsByObject, ComposeCalls, Composed, calls_back
 from fastpipe.hooks.kinds import is_array, is_pillow_image
-from fastpipe.hooks.ledger import failure
 from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import call_on_pending, record_functions
@@ -87,7 +86,6 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
         inputs: the inputs of the call.
         plain: the library's own method.
     """
-    from fastpipe.program.mistakes import raise_again
     from fastpipe.rng.state import GeneratorStates
 
     plan, site = calls.planned(compose.transforms), calls.site
@@ -108,12 +106,10 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
     try:
         sample = own()
     except Exception as error:  # raised again by torchvision, or reported as a bug in fastpipe
-        raise_interruption(error)
         if not is_library_s():
+            raise_interruption(error)
             raise
-        before.restore()
-        raise_again(_image_of(inputs), error)
-        failed = failure(error)
+        failed = fall_back(error, [_image_of(inputs)], before)
     if failed:
         sample = plain(compose, *inputs)  # raises the user's errors
         site.count_plain(failed)

@@ -10,13 +10,13 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fastpipe.hooks.checking import fall_back
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.kinds import is_pillow_image
-from fastpipe.hooks.ledger import LEDGER, failure
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.recording import recorded_tensor
 from fastpipe.pending import is_pending
-from fastpipe.plain_way import raise_interruption
 
 if TYPE_CHECKING:
     import torch
@@ -84,8 +84,7 @@ def _preprocessing(backend: type, plain: Function) -> Function:
         try:
             resized = [_resized(self, image, **options) for image in images]
         except Exception as error:  # the user's mistake, if the plain way raises, too
-            raise_interruption(error)
-            failed = failure(error)
+            failed = fall_back(error)
         else:
             return plain(self, resized, **{**options, "do_resize": False, "do_center_crop": False})
         features = plain(self, images, **options)
