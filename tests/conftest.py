@@ -30,9 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips what only the core makes, where nobody could compile it."""
+    """Skips tests of what this machine lacks: fastpipe's core, or processes that are forked."""
     if item.get_closest_marker("needs_core") and not core.available():
-        pytest.skip("fastpipe's core isn't here")
+        pytest.skip(core.why_not())
+    if item.get_closest_marker("needs_fork") and not hasattr(os, "fork"):
+        pytest.skip("this system doesn't fork")
 
 
 @pytest.fixture(autouse=True)

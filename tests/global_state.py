@@ -42,7 +42,7 @@ def photos(folder: Path) -> Path:
 def foreign(image: Any) -> Any:
     """As people write transforms: from every global generator."""
     if random.random() < 0.5:
-        image = image.rotate(float(np.random.uniform(-9, 9)))  # noqa: NPY002 - the global one
+        image = image.rotate(float(np.random.uniform(-9, 9)))
     return image.rotate(float(torch.rand(()) * 9))
 
 

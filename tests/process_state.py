@@ -92,7 +92,7 @@ def _pillow() -> dict[str, Any]:
 
 
 def _random() -> dict[str, Any]:
-    return {"python": digest(random.getstate()), "numpy": digest(np.random.get_state())}  # noqa: NPY002
+    return {"python": digest(random.getstate()), "numpy": digest(np.random.get_state())}
 
 
 def _numpy() -> dict[str, Any]:
@@ -201,7 +201,7 @@ def outcome_of(uses: Iterator[tuple[str, Callable[[], Any]]]) -> dict[str, dict[
         # Another value everywhere than the one that a use might set.
         torch.manual_seed(11)
         random.seed(12)
-        np.random.seed(13)  # noqa: NPY002 - the global one
+        np.random.seed(13)
         before = snapshot()
         use()
         found[name] = differences(before, snapshot())

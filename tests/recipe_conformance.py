@@ -46,11 +46,11 @@ class Blur:
 def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
     random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - the generator that libraries draw from
+    np.random.seed(seed)
 
 
 def states() -> Any:
-    name, words, *rest = np.random.get_state()  # noqa: NPY002
+    name, words, *rest = np.random.get_state()
     return torch.get_rng_state().tolist(), random.getstate(), name, words.tolist(), rest
 
 

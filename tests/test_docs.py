@@ -27,7 +27,6 @@ import torch.multiprocessing
 import torchvision_here  # noqa: F401  (pages import torchvision, also beside a torch without CUDA)
 
 import fastpipe
-from fastpipe import core
 from fastpipe.tools.bench.samples import encode, photo
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -104,13 +103,8 @@ def _here(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     torch.multiprocessing.set_start_method(before, force=True)
 
 
-needs_fork = pytest.mark.skipif(
-    sys.platform == "win32", reason="the pages' classes reach workers by fork, and Windows has none"
-)
-
-
 @pytest.mark.slow
-@needs_fork
+@pytest.mark.needs_fork
 @pytest.mark.usefixtures("_here")
 @pytest.mark.parametrize("text", list(cases()))
 def test_page_runs(text, monkeypatch):
@@ -128,7 +122,7 @@ def test_page_runs(text, monkeypatch):
 
 
 @pytest.mark.slow
-@needs_fork
+@pytest.mark.needs_fork
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
 @pytest.mark.usefixtures("_here")
 def test_the_script_for_several_gpus_runs_on_two_ranks():
@@ -192,10 +186,9 @@ def test_every_output_that_is_shown_says_what_made_it(path, outputs):
     assert text.count("\n$ fastpipe ") == ("\n" + marked).count("\n$ fastpipe ")
 
 
+@pytest.mark.needs_core
 @pytest.mark.slow
 def test_what_the_pages_show_of_explain_is_what_it_prints_today(outputs, tmp_path):
-    if not core.available():
-        pytest.skip("there is no core here, which the pages' plans name")
     outputs.make_project(tmp_path)
     shown = [output for path in WRITTEN for output in outputs.shown(path.read_text("utf-8"))]
     explained = [output for output in shown if output.command.startswith("fastpipe explain")]

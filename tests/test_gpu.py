@@ -14,8 +14,6 @@ import torch
 from corpus import photo
 from PIL import Image
 
-from fastpipe import core
-
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
@@ -120,7 +118,7 @@ def photos(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="workers are forked, which inherit what this module imported")
-@pytest.mark.skipif(not core.available(), reason="there is no core here, which packs")
+@pytest.mark.needs_core
 def test_feeds_are_measured_from_files_to_json(load, photos, tmp_path, capsys, monkeypatch):
     feeds = load("feeds")
     monkeypatch.delattr(os, "sched_setaffinity")

@@ -16,8 +16,6 @@ from corpus import photo
 from PIL import Image
 from torchvision_here import module
 
-from fastpipe import core
-
 ADAPTERS = Path(__file__).resolve().parent.parent / "benchmarks" / "third_party"
 V = module("torchvision.transforms.v2")
 BILINEAR = V.InterpolationMode.BILINEAR
@@ -208,7 +206,7 @@ def test_what_fastpipe_has_not_is_refused_by_name(load):
         adapter_module.build_recipe(recipe_of("Invert"), "pillow_cpu")
 
 
-@pytest.mark.skipif(not core.available(), reason="there is no core here, which decodes regions of opened images")
+@pytest.mark.needs_core
 def test_a_source_is_opened_without_its_pixels(load, tmp_path):
     path = tmp_path / "image.jpg"
     path.write_bytes(jpeg(261, 347))

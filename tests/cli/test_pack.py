@@ -11,11 +11,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import fastpipe
-from fastpipe import core
 from fastpipe.cli import main
 from fastpipe.cli.app import app
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="packing takes the core")
+pytestmark = pytest.mark.needs_core
 
 
 @pytest.fixture

@@ -15,9 +15,3 @@ def context(request: pytest.FixtureRequest) -> core.Context:
         pytest.skip(core.why_not())
     isa: Isa = request.param
     return core.Context(isa)
-
-
-@pytest.fixture
-def needs_core() -> None:
-    if not core.available():
-        pytest.skip(core.why_not())

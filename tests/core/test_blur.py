@@ -48,6 +48,7 @@ def all_bytes(image: Image.Image) -> bytes:
     return image.tobytes("raw", "RGBX" if image.mode == "RGB" else "L")
 
 
+@pytest.mark.needs_core
 @given(
     st.integers(1, 300),
     st.integers(1, 200),
@@ -62,8 +63,6 @@ def all_bytes(image: Image.Image) -> bytes:
 @example(33, 17, 1, 70.0, 70.0, True, PillowBoxBlur)
 @settings(max_examples=3 * settings.default.max_examples, deadline=None)
 def test_blurs(width: int, height: int, channels: int, x: float, y: float, same: bool, kind: Any) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     image = picture(height, width, channels, width)
     operation = kind(x if same else (x, y))
     expected = image.filter(FILTERS[kind.kind](operation.radius))

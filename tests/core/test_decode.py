@@ -102,9 +102,8 @@ def test_limits(context: core.Context) -> None:
     assert context.run(job) == Status.UNUSUAL_HEADER
 
 
+@pytest.mark.needs_core
 def test_memory_grows_with_the_width_alone() -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     held = []
     for height in (64, 1024):
         context = core.Context()
@@ -148,11 +147,10 @@ def test_no_source_or_two(context: core.Context) -> None:
     assert context.run(job) in (Status.UNKNOWN_FORMAT, Status.TRUNCATED)
 
 
+@pytest.mark.needs_core
 @given(data=core_jobs.jpegs(), seed=st.integers(0, 1 << 20))
 @settings(max_examples=3 * settings.default.max_examples)
 def test_made_files(data: bytes, seed: int) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     expected = core_jobs.pillows_verdict(data)
     assert expected is not None
     rng = random.Random(seed)

@@ -22,7 +22,7 @@ from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.files import c_string
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.usefixtures("needs_core")
+pytestmark = pytest.mark.needs_core
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ def test_threads_with_files_of_their_own(photos: list[str]) -> None:
     assert wrong == []
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.needs_fork
 def test_a_child_after_fork(photos: list[str]) -> None:
     """Files that were read are still there; reading goes on, also if another thread of the parent was reading."""
     code = """if True:
@@ -298,7 +298,7 @@ def test_a_child_after_fork(photos: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.needs_fork
 def test_a_child_leaves_memory_that_it_inherits(photos: list[str]) -> None:
     """Another thread of the parent may have been reading into it: it isn't freed, and so not twice, either."""
     code = """if True:

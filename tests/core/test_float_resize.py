@@ -96,7 +96,7 @@ def test_sums_are_added_in_order(
     assert (memory[-10:] == 7).all()
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_all_instruction_sets_agree_to_the_last_bit() -> None:
     import core_jobs
 

@@ -17,7 +17,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, str(RUN), *arguments], capture_output=True, text=True)
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_a_share_of_the_inputs(tmp_path: Path) -> None:
     done = run("--count", "1000", "--seed", "77", "--processes", "2", "--out", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -28,7 +28,7 @@ def test_a_share_of_the_inputs(tmp_path: Path) -> None:
     assert "1,000 inputs in 1 runs" in run("--show", str(tmp_path)).stdout
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_a_wrong_pixel_and_a_crash_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = f"""if True:
         import os, sys
@@ -58,7 +58,7 @@ def test_a_wrong_pixel_and_a_crash_are_found(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "5-31.jpeg").exists()
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_packed_images_that_are_decoded_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those whose damage the SHA-256 of the JPEG's own bytes sees: nearly all."""
     monkeypatch.setattr(runner, "same_coefficients", lambda jpeg, packed: False)
@@ -69,7 +69,7 @@ def test_packed_images_that_are_decoded_are_compared(monkeypatch: pytest.MonkeyP
     assert sum(found) > 0.9 * len(found)
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_one_file(tmp_path: Path) -> None:
     path = tmp_path / "1-2.jpeg"
     path.write_bytes(b"\xff\xd8\xff")

@@ -18,7 +18,7 @@ from fastpipe.core import Status
 from fastpipe.types import Header
 
 pytestmark = [
-    pytest.mark.usefixtures("needs_core"),
+    pytest.mark.needs_core,
     pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning", "ignore:.*:UserWarning:PIL"),
 ]
 

@@ -50,7 +50,8 @@ def test_off() -> None:
 
 
 @pytest.mark.parametrize("word", ["portable", " PORTABLE ", "auto", ""])
-def test_words(needs_core: None, word: str) -> None:
+@pytest.mark.needs_core
+def test_words(word: str) -> None:
     done = python("from fastpipe import core; print(core.available(), core.isa())", FASTPIPE_CORE=word)
     best = library.Isa(library.native().fpc_best_isa()).name.lower()
     assert done.stdout.split() == ["True", "portable" if "portable" in word.lower() else best]
@@ -64,7 +65,8 @@ def test_an_unknown_word() -> None:
     assert issubclass(ConfigError, FastpipeError)
 
 
-def test_the_other_machines_instructions(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_the_other_machines_instructions() -> None:
     other = "avx2" if core.isa() == "neon" else "neon"
     found = library.load(other)
     assert found.functions is None
@@ -72,7 +74,8 @@ def test_the_other_machines_instructions(needs_core: None) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="nobody else tells what the processor has")
-def test_the_best_instructions_are_found(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_the_best_instructions_are_found() -> None:
     flags = set(Path("/proc/cpuinfo").read_text().split())
     wide = {"avx2", "fma", "bmi1", "bmi2", "f16c"} <= flags
     widest = wide and {"avx512f", "avx512bw", "avx512vl", "avx512_vnni"} <= flags
@@ -99,7 +102,8 @@ def test_what_is_used_without_one_says_why(monkeypatch: pytest.MonkeyPatch) -> N
             use()
 
 
-def test_another_abi(needs_core: None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.needs_core
+def test_another_abi(monkeypatch: pytest.MonkeyPatch) -> None:
     before = library.ABI
     monkeypatch.setattr(library, "ABI", 99)
     assert f"another version of fastpipe (ABI {before}, not 99)" in library.load("").reason
@@ -187,7 +191,8 @@ def test_a_crop_and_a_permutation_are_packed_as_the_header_has_them() -> None:
     assert operations._PERMUTE.size == 8 + ctypes.sizeof(ctypes.c_int32 * 3)
 
 
-def test_every_status_has_a_sentence(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_every_status_has_a_sentence() -> None:
     texts = [core.status_text(status) for status in core.Status]
     assert len(set(texts)) == len(texts)
     assert core.status_text(99) == core.status_text(-1) == "unknown status"
@@ -213,7 +218,8 @@ def test_what_is_no_source_and_no_sink() -> None:
         job.write_array(readonly)
 
 
-def test_threads(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_threads() -> None:
     """Each with the context that it gets by itself; all decode at once, and the contexts go away with the threads."""
     data, expected = corpus.files()["jpeg-420"], corpus.reference("jpeg-420")
     assert expected is not None
@@ -246,7 +252,8 @@ def filled(names: list[str]) -> tuple[core.JobArray, list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_a_pool(needs_core: None, threads: int) -> None:
+@pytest.mark.needs_core
+def test_a_pool(threads: int) -> None:
     names = [*(name for name in core_jobs.JPEGS if name.startswith("jpeg-4") and name in corpus.sound_files())]
     with core.Pool(threads) as pool:
         for _ in range(3):
@@ -266,7 +273,8 @@ def test_a_pool(needs_core: None, threads: int) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_runs_that_were_started(needs_core: None, threads: int, tmp_path: Path) -> None:
+@pytest.mark.needs_core
+def test_runs_that_were_started(threads: int, tmp_path: Path) -> None:
     """Several at a time, files read among them, from several callers; waited for in any order, or not at all."""
     name = "jpeg-420"
     path = tmp_path / "photo.jpg"
@@ -300,8 +308,9 @@ def test_runs_that_were_started(needs_core: None, threads: int, tmp_path: Path) 
     assert run.wait() == [core.Status.OK] * 20
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_child_after_fork(needs_core: None) -> None:
+@pytest.mark.needs_fork
+@pytest.mark.needs_core
+def test_a_child_after_fork() -> None:
     """With its own context and its own pool, while another thread of the parent decodes."""
     code = """if True:
         import os, sys, threading
@@ -343,8 +352,9 @@ def test_a_child_after_fork(needs_core: None) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_pools_of_threads_that_a_child_of_fork_does_not_have(needs_core: None) -> None:
+@pytest.mark.needs_fork
+@pytest.mark.needs_core
+def test_pools_of_threads_that_a_child_of_fork_does_not_have() -> None:
     """They go away with their threads, before anything else runs in the child, and their threads aren't waited for."""
     code = """if True:
         import os, sys, threading

@@ -13,7 +13,7 @@ from fastpipe import core
 from fastpipe.core.addresses import address_of
 from fastpipe.core.masks import draw_runs, turn_planes
 
-pytestmark = pytest.mark.usefixtures("needs_core")
+pytestmark = pytest.mark.needs_core
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 sides = st.integers(1, 90)
 

@@ -30,7 +30,7 @@ from fastpipe.transforms import Compose, RandomResizedCrop, ToTensor
 from fastpipe.types import Header
 
 pytestmark = [
-    pytest.mark.usefixtures("needs_core"),
+    pytest.mark.needs_core,
     pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning", "ignore:.*:UserWarning:PIL"),
 ]
 
@@ -82,11 +82,10 @@ def test_the_corpus(context: core.Context, name: str) -> None:
     assert (other.size, other.color_space, other.subsampling) == (one.size, one.color_space, one.subsampling)
 
 
+@pytest.mark.needs_core
 @given(data=core_jobs.jpegs(), seed=st.integers(0, 1 << 20))
 @settings(max_examples=100)
 def test_made_files(data: bytes, seed: int) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     expected = core_jobs.pillows_verdict(data)
     assert expected is not None
     packed = pack(data)

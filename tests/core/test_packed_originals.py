@@ -25,7 +25,7 @@ from fastpipe.core.packed import Original, original_of, pack, same_coefficients,
 from fastpipe.errors import DecodeError, NotPackableError
 from fastpipe.readers._jpeg import segments
 
-pytestmark = [pytest.mark.usefixtures("needs_core"), pytest.mark.filterwarnings("ignore:.*:UserWarning:PIL")]
+pytestmark = [pytest.mark.needs_core, pytest.mark.filterwarnings("ignore:.*:UserWarning:PIL")]
 
 TABLES = [[1 + (k * 7 + 3 * table) % 40 for k in range(64)] for table in range(3)]
 
@@ -61,11 +61,10 @@ def jpegs(draw: st.DrawFn) -> bytes:
     return data + draw(st.sampled_from([b"", b"behind", bytes(3), b"\xff\xd9"]))
 
 
+@pytest.mark.needs_core
 @given(data=jpegs())
 @settings(max_examples=150)
 def test_files_of_an_encoder(data: bytes) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     packed = pack(data)
     assert unpack(packed) == data
     assert same_coefficients(data, packed)

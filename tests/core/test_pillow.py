@@ -114,7 +114,7 @@ def array_in(memory: core.PillowMemory) -> np.ndarray:
     return pixels.reshape(memory.height, memory.width, memory.pixel_bytes)
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", SIZES)
 def test_the_memory_is_the_images(mode: str, size: tuple[int, int]) -> None:
@@ -129,7 +129,7 @@ def test_the_memory_is_the_images(mode: str, size: tuple[int, int]) -> None:
         np.testing.assert_array_equal(array_in(memory)[..., : memory.channels], known)
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 @pytest.mark.parametrize(("mode", "beyond"), [("RGB", (2049, 2048)), ("L", (4097, 4096))])
 def test_an_image_of_several_blocks_has_none(mode: str, beyond: tuple[int, int]) -> None:
     image = Image.new(mode, beyond[::-1], None)
@@ -138,13 +138,13 @@ def test_an_image_of_several_blocks_has_none(mode: str, beyond: tuple[int, int])
     assert core.memory_of(image.crop((0, 0, 2000, 2000))) is not None
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("mode", ["1", "P", "RGBA", "RGBX", "CMYK", "I", "F", "LA", "HSV", "YCbCr", "I;16"])
 def test_other_modes_have_none(mode: str) -> None:
     assert core.memory_of(Image.new(mode, (4, 3))) is None
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_images_without_pixels_have_none() -> None:
     for size in ((0, 0), (0, 3), (3, 0)):
         assert core.memory_of(Image.new("RGB", size)) is None
@@ -152,7 +152,7 @@ def test_images_without_pixels_have_none() -> None:
         assert core.new_image(*size, 3) is None
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_a_closed_image_and_one_that_cannot_be_loaded_raise_pillows_errors() -> None:
     file = io.BytesIO()
     picture(40, 60, 255).save(file, "JPEG")
@@ -167,7 +167,7 @@ def test_a_closed_image_and_one_that_cannot_be_loaded_raise_pillows_errors() -> 
         core.memory_of(closed)
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("suffix", ["pgm", "ppm", "tif", "bmp"])
 def test_a_mapped_file_is_read_as_it_lies_or_not_at_all(tmp_path: Path, suffix: str) -> None:
     for channels in (1, 3):
@@ -180,7 +180,7 @@ def test_a_mapped_file_is_read_as_it_lies_or_not_at_all(tmp_path: Path, suffix: 
                 np.testing.assert_array_equal(np.squeeze(array_in(memory)[..., :channels]), np.asarray(image))
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_the_memory_outlives_the_image() -> None:
     array = np.random.default_rng(0).integers(0, 256, (300, 200, 3), np.uint8)
     image = Image.fromarray(array)
@@ -193,7 +193,7 @@ def test_the_memory_outlives_the_image() -> None:
     del others
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("alignment", [1, 4, 64])
 def test_rows_that_are_aligned(alignment: int) -> None:
     code = """if True:
@@ -215,7 +215,7 @@ def test_rows_that_are_aligned(alignment: int) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_threads_read_one_image() -> None:
     image = picture(211, 307, 255)
     wrong: list[int] = []
@@ -313,7 +313,7 @@ def test_files_come_with_pillows_fourth_byte(context: core.Context, mode: str, k
         np.testing.assert_array_equal(four_bytes(new[0]), four_bytes(known))
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 def test_blocks_that_are_reused_and_small() -> None:
     """Pillow's arena is set in a process of its own: it is everybody's."""
     code = """if True:
@@ -338,7 +338,8 @@ def test_blocks_that_are_reused_and_small() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_a_job_runs_only_inside_of_an_image(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_a_job_runs_only_inside_of_an_image() -> None:
     """`fpc_run_on_image` is told where the pixels lie: whatever it is told, it reads and writes images alone."""
     image, context = Image.new("RGB", (7, 5), (1, 2, 3)), core.thread_context()
     if core.memory_of(image) is None:

@@ -56,11 +56,10 @@ def resizes(draw: st.DrawFn) -> dict[str, Any]:
     return {"image": noise(height, width, channels), "out": out, "box": box, "window": window, "filter": filter}
 
 
+@pytest.mark.needs_core
 @given(case=resizes(), flip=st.booleans())
 @settings(max_examples=7 * settings.default.max_examples)
 def test_resize(case: dict[str, Any], flip: bool) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     image, out, box, filter = case["image"], case["out"], case["box"], case["filter"]
     expected = resized(image, out, filter, box)
     first = core_jobs.vertical_first(*image.shape[:2], *out)
@@ -81,12 +80,11 @@ def test_resize(case: dict[str, Any], flip: bool) -> None:
                 np.testing.assert_array_equal(got, part, err_msg=f"{isa.name} {window}")
 
 
+@pytest.mark.needs_core
 @given(case=resizes())
 @settings(max_examples=3 * settings.default.max_examples)
 def test_the_order_of_passes_is_chosen_as_pillow_13_does(case: dict[str, Any]) -> None:
     """By the size of what is there, whichever Pillow is installed."""
-    if not core.available():
-        pytest.skip(core.why_not())
     image, out = case["image"], case["out"]
     rows, columns = image.shape[:2]
     first = rows > out[0] and rows - out[0] > 2 * (columns - out[1])
@@ -311,14 +309,13 @@ def test_sinks(context: core.Context, layout: str, dtype: torch.dtype) -> None:
                 assert (around == 99).all()
 
 
+@pytest.mark.needs_core
 @given(
     mean=st.lists(st.floats(-1, 2, width=32), min_size=3, max_size=3),
     std=st.lists(st.floats(0.00390625, 4, width=32), min_size=3, max_size=3),
 )
 @settings(max_examples=2 * settings.default.max_examples)
 def test_means_and_deviations(mean: list[float], std: list[float]) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     image = np.arange(256, dtype=np.uint8)[None, :, None].repeat(3, 2)
     for isa in core_jobs.isas():
         context = core.Context(isa)
@@ -331,6 +328,7 @@ def test_means_and_deviations(mean: list[float], std: list[float]) -> None:
             assert torch.equal(tensor, core_jobs.normalized(image, dtype, mean, std, multiplied))
 
 
+@pytest.mark.needs_core
 @given(
     mean=st.lists(st.floats(-255, 255, width=32), min_size=3, max_size=3),
     factor=st.lists(st.floats(-4, 4, width=32), min_size=3, max_size=3),
@@ -339,8 +337,6 @@ def test_means_and_deviations(mean: list[float], std: list[float]) -> None:
 @settings(max_examples=100)
 def test_means_and_factors(mean: list[float], factor: list[float], width: int) -> None:
     """As numpy computes them in float32, in rows of pixels and in planes."""
-    if not core.available():
-        pytest.skip(core.why_not())
     image = np.arange(256, dtype=np.uint8)[None, :width, None].repeat(3, 2).repeat(2, 0)
     expected = (image.astype(np.float32) - np.array(mean, np.float32)) * np.array(factor, np.float32)
     for isa in core_jobs.isas():

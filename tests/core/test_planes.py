@@ -132,7 +132,7 @@ print(torch.backends.cpu.get_cpu_capability(), planes.rounding())
 """
 
 
-@pytest.mark.usefixtures("needs_core")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
 def test_each_of_torchs_instruction_sets(capability: str) -> None:
     """Its loops round otherwise with FMA and without."""

@@ -22,7 +22,7 @@ from fastpipe.core.structs import Isa
 from fastpipe.errors import UnsupportedRequestError
 from fastpipe.readers import read_image
 
-pytestmark = pytest.mark.usefixtures("needs_core")
+pytestmark = pytest.mark.needs_core
 
 KINDS = ((0, 1), (0, 2), (0, 4), (0, 8), (2, 8), (3, 1), (3, 2), (3, 4), (3, 8), (4, 8), (6, 8))
 """IHDR's color type and bit depth."""

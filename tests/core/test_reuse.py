@@ -9,6 +9,7 @@ from collections.abc import Callable
 import core_jobs
 import corpus
 import numpy as np
+import pytest
 
 from fastpipe import core
 from fastpipe.core import Filter, Status
@@ -71,7 +72,8 @@ def works() -> list[Work]:
     return found
 
 
-def test_what_is_kept_doesnt_show(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_what_is_kept_doesnt_show() -> None:
     jobs = works()
     expected = [work(core.Context()) for work in jobs]
     assert {status for status, _ in expected} > {Status.OK, Status.TOO_LARGE}

@@ -64,7 +64,8 @@ def _run(code: str) -> None:
 
 
 @pytest.mark.slow
-def test_memory_of_a_run_outlives_its_jobs(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_memory_of_a_run_outlives_its_jobs() -> None:
     """The kept object is still there, or no job is running any more: whether it is waited for, or dropped."""
     _run("""if True:
         data = corpus.save(corpus.photo(300, 400, 1), "JPEG", quality=95)
@@ -110,7 +111,8 @@ def test_memory_of_a_run_outlives_its_jobs(needs_core: None) -> None:
     """)
 
 
-def test_pools_and_files(needs_core: None, tmp_path: Path) -> None:
+@pytest.mark.needs_core
+def test_pools_and_files(tmp_path: Path) -> None:
     """They work on behind an alarm, or raise no other error."""
     path = tmp_path / "photo.jpg"
     _run(f"""if True:
@@ -133,7 +135,8 @@ def test_pools_and_files(needs_core: None, tmp_path: Path) -> None:
     """)
 
 
-def test_batches_behind_an_alarm(needs_core: None, tmp_path: Path) -> None:
+@pytest.mark.needs_core
+def test_batches_behind_an_alarm(tmp_path: Path) -> None:
     """Made in the thread that is interrupted, or by the loader's: those that come behind are right."""
     _run(f"""if True:
         from pathlib import Path
@@ -161,7 +164,8 @@ def test_batches_behind_an_alarm(needs_core: None, tmp_path: Path) -> None:
     """)
 
 
-def test_a_handler_that_decodes(needs_core: None, tmp_path: Path) -> None:
+@pytest.mark.needs_core
+def test_a_handler_that_decodes(tmp_path: Path) -> None:
     """An image whose decode is interrupted by another one's is as it should be, and so is its header."""
     _run("""if True:
         from fastpipe import readers
@@ -184,7 +188,8 @@ def test_a_handler_that_decodes(needs_core: None, tmp_path: Path) -> None:
     """)
 
 
-def test_faulthandler_speaks_of_a_thread_of_the_pools(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_faulthandler_speaks_of_a_thread_of_the_pools() -> None:
     """A pixel that goes to memory that isn't there, in a thread that no Python runs in."""
     code = """if True:
         import faulthandler, time
@@ -204,7 +209,8 @@ def test_faulthandler_speaks_of_a_thread_of_the_pools(needs_core: None) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", ["del run", "kept = [run]; kept.append(kept)"])
-def test_the_process_ends_while_jobs_run(needs_core: None, held: str) -> None:
+@pytest.mark.needs_core
+def test_the_process_ends_while_jobs_run(held: str) -> None:
     """Without a crash, whoever still holds the run; in a child of fork, too, where nothing of it goes on."""
     _run(f"""if True:
         import os
@@ -231,7 +237,8 @@ def test_what_threads_write_to_outlives_the_interpreter() -> None:
     assert sys.getrefcount(pool_module._in_flight) == sys.getrefcount(mortal.runs) + 1 + at_fork
 
 
-def test_no_line_of_pythons_runs_as_memory_of_the_core_goes(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_no_line_of_pythons_runs_as_memory_of_the_core_goes() -> None:
     """An exception there, as Ctrl-C's, would be ignored."""
     data = corpus.save(corpus.photo(30, 40, 1), "JPEG")
 

@@ -57,7 +57,9 @@ def run(context: core.Context, batch: torch.Tensor, add: Add, size: tuple[int, .
 
 
 @pytest.fixture
-def flags(needs_core: None) -> int:
+def flags() -> int:
+    if not core.available():
+        pytest.skip(core.why_not())
     found = v2_tensors.fused()
     assert found is not None
     return found
@@ -151,14 +153,16 @@ class TestWhatTorchRoundsInTwoWays:
             assert is_left_to_torch(context, image[None], factor, flags)
 
     @pytest.mark.parametrize("width", range(150, 166))
-    def test_large_images_are_torchs(self, needs_core: None, width: int) -> None:
+    @pytest.mark.needs_core
+    def test_large_images_are_torchs(self, width: int) -> None:
         """Images with more gray values than float32 adds up without rounding."""
         image = torch.tensor([215, 215, 214], dtype=torch.uint8).view(3, 1, 1).repeat(1, 290, 2 * width)  # gray: 214
         for factor in (TWO_WAYS[1], *np.linspace(0.05, 3, 40).tolist()):
             assert torch.equal(v2.functional.adjust_contrast(image, factor), F.adjust_contrast(image, factor))
 
     @pytest.mark.parametrize("width", range(1, 40))
-    def test_is_torchs(self, needs_core: None, width: int) -> None:
+    @pytest.mark.needs_core
+    def test_is_torchs(self, width: int) -> None:
         """In a function and a class, in a Compose on PIL images and files, alone and in a batch."""
         image, factor = TWO_WAYS
         image = image.repeat(1, 1, width)
@@ -228,7 +232,8 @@ def test_affine(context: core.Context, flags: int, batch: torch.Tensor, argument
     assert torch.equal(run(context, batch, add, batch.shape[-2:], batch.shape[1]), known)
 
 
-def test_wrong_arguments_are_refused(needs_core: None) -> None:
+@pytest.mark.needs_core
+def test_wrong_arguments_are_refused() -> None:
     image, out = np.zeros((40, 30, 3), np.uint8), np.zeros((40, 30, 3), np.uint8)
 
     def status(add: Add) -> int:

@@ -232,9 +232,8 @@ def test_the_tools_for_images_say_so(tmp_path: Path) -> None:
         fastpipe.doctor(dataset)
 
 
+@pytest.mark.needs_core
 def test_the_core_checks_what_it_is_asked_for(tmp_path: Path) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     path = tmp_path / "a.raw"
     path.write_bytes(bytes(range(24)))
     out = np.zeros(24, np.uint8)

@@ -287,7 +287,7 @@ def test_what_is_no_cache_or_no_capacity(tmp_path: Path) -> None:
             parse_size(wrong)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.needs_fork
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fork_waits_until_no_thread_is_in_sqlite(tmp_path: Path) -> None:
     """A child inherits SQLite's own locks as they are: one that is held would stay so, and the child would hang."""

@@ -402,9 +402,8 @@ def test_samples_without_an_image_are_left_out_and_said(tmp_path: Path) -> None:
         fastpipe.ImageShards(str(tmp_path / "b*.tar"))
 
 
+@pytest.mark.needs_core
 def test_the_core_reads_members_by_their_place(tmp_path: Path) -> None:
-    if not core.available():
-        pytest.skip(core.why_not())
     photo = corpus.jpeg(20, 30)
     path = tmp_path / "container"
     path.write_bytes(b"before" + photo + b"behind")

@@ -51,7 +51,7 @@ def test_turned_files_are_torchvisions_on_the_upright_image(root: Path, steps: A
         assert torch.equal(image, theirs(upright))
 
 
-@pytest.mark.skipif(not core.available(), reason="no core here")
+@pytest.mark.needs_core
 def test_nothing_is_read_or_decoded_twice_and_regions_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     boxes: list[tuple[int, int]] = []
     read: list[int] = []

@@ -380,13 +380,13 @@ def test_nothing_global_moves(root):
     """Neither reading nor explaining touches thread counts, generators or Pillow's settings."""
     dataset = fastpipe.ImageFolder(root, T.Compose([T.CenterCrop(8), T.ToTensor()]))
     before = (torch.get_num_threads(), cv2.getNumThreads(), Image.MAX_IMAGE_PIXELS, random.getstate())
-    state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002 - the global one
+    state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
     for index in range(len(dataset)):
         dataset[index]
     fastpipe.explain(fastpipe.ImageFolder(root, same_size))
     assert before == (torch.get_num_threads(), cv2.getNumThreads(), Image.MAX_IMAGE_PIXELS, random.getstate())
     assert torch.equal(torch.get_rng_state(), state)
-    assert (np.random.get_state()[1] == numpy_state).all()  # noqa: NPY002 - the global one
+    assert (np.random.get_state()[1] == numpy_state).all()
 
 
 def test_bytes_in_memory_are_read_like_files(root):

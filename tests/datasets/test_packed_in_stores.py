@@ -25,7 +25,7 @@ from fastpipe.sources import ByteSource, Entry, RemoteSource
 from fastpipe.types import Box, RemoteFile
 
 if not core.available():
-    pytest.skip("fastpipe's core isn't here", allow_module_level=True)
+    pytest.skip(core.why_not(), allow_module_level=True)
 
 CROP = T.Compose([T.RandomCrop((40, 300)), T.RandomHorizontalFlip(), T.ToTensor()])
 KINDS = ("420", "444", "gray", "440")

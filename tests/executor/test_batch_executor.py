@@ -17,13 +17,12 @@ from PIL import Image
 from torchvision_here import torchvision
 
 import fastpipe
-from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageDataset
 from fastpipe.executor import BatchSpec, ImageStages, SampleTask, Stage, StageTimes
 from fastpipe.transforms import v2
 
-pytestmark = pytest.mark.skipif(not core.available(), reason=core.why_not())
+pytestmark = pytest.mark.needs_core
 
 COUNT = 24
 made_one = ImageStages.make

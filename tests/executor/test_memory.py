@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -184,7 +183,7 @@ def _child(batch: torch.Tensor, send: Any, go: Any) -> None:
     send.send(bool((batch == 7).all()))
 
 
-@pytest.mark.skipif(sys.platform == "win32" or not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.needs_fork
 def test_a_forked_child_keeps_what_it_saw() -> None:
     context = multiprocessing.get_context("fork")
     receive, send = context.Pipe(False)

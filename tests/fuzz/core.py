@@ -38,20 +38,20 @@ from typing import Any
 _TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
 
-import corpus  # noqa: E402 - behind what makes torchvision importable
-import numpy as np  # noqa: E402 - behind what makes torchvision importable
-import packed_reference  # noqa: E402 - behind what makes torchvision importable
-from fuzz.check import described_of  # noqa: E402 - behind what makes torchvision importable
-from fuzz.mutate import mutation  # noqa: E402 - behind what makes torchvision importable
-from fuzz.png import rows_above  # noqa: E402 - behind what makes torchvision importable
-from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision importable
-from PIL import Image  # noqa: E402 - behind what makes torchvision importable
+import corpus
+import numpy as np
+import packed_reference
+from fuzz.check import described_of
+from fuzz.mutate import mutation
+from fuzz.png import rows_above
+from fuzz.seeds import seeds
+from PIL import Image
 
-from fastpipe import core  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.core.packed import is_packed, pack, same_coefficients, unpack  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.core.structs import Isa  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.errors import DecodeError, NotPackableError  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.types import Header  # noqa: E402 - behind what makes torchvision importable
+from fastpipe import core
+from fastpipe.core.packed import is_packed, pack, same_coefficients, unpack
+from fastpipe.core.structs import Isa
+from fastpipe.errors import DecodeError, NotPackableError
+from fastpipe.types import Header
 
 MAX_PIXELS = 1 << 20
 FORMATS = ("jpeg", "png", "packed")

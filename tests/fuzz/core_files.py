@@ -17,12 +17,12 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-import corpus  # noqa: E402 - behind what makes torchvision importable
-from fuzz.seeds import seeds  # noqa: E402 - behind what makes torchvision importable
+import corpus
+from fuzz.seeds import seeds
 
-from fastpipe import core  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.core.packed import pack  # noqa: E402 - behind what makes torchvision importable
-from fastpipe.errors import NotPackableError  # noqa: E402 - behind what makes torchvision importable
+from fastpipe import core
+from fastpipe.core.packed import pack
+from fastpipe.errors import NotPackableError
 
 MAX_BYTES = 20_000
 TAIL = 16

@@ -30,10 +30,10 @@ from typing import Any
 _TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(_TESTS), str(_TESTS.parent)]
 
-from fuzz.check import HEADER, PILLOW  # noqa: E402 - behind what makes torchvision importable
-from fuzz.mutate import mutation  # noqa: E402 - behind what makes torchvision importable
-from fuzz.report import Finding, Report, code_digest  # noqa: E402 - behind what makes torchvision importable
-from fuzz.seeds import FORMATS, seeds  # noqa: E402 - behind what makes torchvision importable
+from fuzz.check import HEADER, PILLOW
+from fuzz.mutate import mutation
+from fuzz.report import Finding, Report, code_digest
+from fuzz.seeds import FORMATS, seeds
 
 _MAX_FINDINGS = 200
 _BEGIN_SECONDS = 120.0

@@ -342,7 +342,7 @@ class Told(Store):
         return super().read(key, offset, length)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the source's pipe is inherited by a forked process")
+@pytest.mark.needs_fork
 def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -391,7 +391,7 @@ def test_a_process_that_is_killed_loses_doubles_and_spoils_nothing(
     assert cache.check() == 0
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.needs_fork
 def test_processes_that_decide_at_once_agree(
     make: Callable[..., GrowingDataset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -473,7 +473,7 @@ def test_the_process_fetches_while_another_one_does_not(store: Store, tmp_path: 
     assert grown._state.fetching_lock.acquire(timeout=5)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.needs_fork
 def test_a_forked_process_decides_an_epoch_while_its_parent_fetches(store: Store, tmp_path: Path) -> None:
     grown = GrowingDataset(fastpipe.ImageFolder(store, index=None), Cache(tmp_path / "cache", "1 MB"), start=10)
     try:

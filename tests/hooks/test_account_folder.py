@@ -29,8 +29,6 @@ elif os.environ["HOW"] == "exits":
     os._exit(0)
 """
 
-needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-
 
 def process(how: str, temporary: Path) -> subprocess.Popen[str]:
     """A process that has had a child; its folder is in ``temporary``."""
@@ -46,7 +44,7 @@ def folder_of(running: subprocess.Popen[str]) -> Path:
     return Path(running.stdout.readline().strip())
 
 
-@needs_forks
+@pytest.mark.needs_fork
 @pytest.mark.parametrize("how", ["killed", "exits"])
 def test_a_later_process_removes_what_a_killed_one_left(how: str, tmp_path: Path) -> None:
     foreign = tmp_path / "fastpipe-accounts-of-mine"

@@ -21,13 +21,12 @@ from hypothesis import strategies as st
 from torch.utils.data import DataLoader, Dataset
 
 import fastpipe
-from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks import albumentations as hooks
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.plain_way import plainly
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="without the core nothing is taken over")
+pytestmark = pytest.mark.needs_core
 
 IMAGE = corpus.photo(47, 61)
 LARGE = corpus.photo(131, 157)

@@ -111,7 +111,7 @@ class Counting:
 def seeded() -> None:
     torch.manual_seed(3)
     random.seed(3)
-    np.random.seed(3)  # noqa: NPY002 # the global one, which transforms draw from
+    np.random.seed(3)
 
 
 def outcome(transform: Any, images: Iterator[Any]) -> tuple[list[Any], GeneratorStates]:

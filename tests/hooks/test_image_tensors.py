@@ -20,13 +20,13 @@ from torch.overrides import TorchFunctionMode
 from torchvision_here import module
 
 import fastpipe
-from fastpipe import core, ops
+from fastpipe import ops
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.pillow import image_tensors
 from fastpipe.plain_way import plainly
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="images have pixels")
+pytestmark = pytest.mark.needs_core
 T, F = module("torchvision.transforms"), module("torchvision.transforms.functional")
 V, G = module("torchvision.transforms.v2"), module("torchvision.transforms.v2.functional")
 

@@ -16,12 +16,11 @@ from PIL import Image, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
 
 import fastpipe
-from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.pillow import loaded_image
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow does it")
+pytestmark = pytest.mark.needs_core
 
 TURN = math.cos(0.3), math.sin(0.3), 3.0, -math.sin(0.3), math.cos(0.3), 5.0
 METHODS = ("resize", "transform", "filter")

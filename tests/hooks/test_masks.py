@@ -16,7 +16,6 @@ from torch.utils.data import IterableDataset
 from torchvision_here import module
 
 import fastpipe
-from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks import pycocotools as hook
 from fastpipe.hooks.ledger import LEDGER
@@ -26,7 +25,7 @@ mask_api = pytest.importorskip("pycocotools.mask")
 tv_tensors = module("torchvision.tv_tensors")
 
 pytestmark = [
-    pytest.mark.skipif(not core.available(), reason="without the core nothing is taken over"),
+    pytest.mark.needs_core,
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # pycocotools' own
 ]
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -24,14 +24,13 @@ from fuzz.mutate import mutation
 from PIL import Image
 
 import fastpipe
-from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks import opencv
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Patches
 from fastpipe.plain_way import plainly
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="without the core nothing is taken over")
+pytestmark = pytest.mark.needs_core
 
 FLAGS = (-1, 0, 1, 2, 3, 4, 5, 6, 7, 16, 128, 129, 256, 257, 384)
 

@@ -14,13 +14,12 @@ from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
 
 import fastpipe
-from fastpipe import core
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.pillow.lazy_image import shadow_of
 from fastpipe.pillow.lazy_source import LazySource
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+pytestmark = pytest.mark.needs_core
 
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
 PALETTE = corpus.save(Image.fromarray(corpus.photo(97, 131, seed=6)).quantize(), "PNG")

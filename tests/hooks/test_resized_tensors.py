@@ -10,7 +10,6 @@ import torch
 from torchvision_here import module
 
 import fastpipe
-from fastpipe import core
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.kernels import floats
 
@@ -18,7 +17,6 @@ F, V, VF, tv_tensors = (
     module(f"torchvision.{name}")
     for name in ("transforms.functional", "transforms.v2", "transforms.v2.functional", "tv_tensors")
 )
-needs_core = pytest.mark.skipif(not core.available(), reason="torchvision does it")
 V1 = "torchvision.transforms._functional_tensor.resize"
 V2 = "torchvision.transforms.v2.functional._geometry.resize_image"
 IMAGE = torch.rand(3, 97, 131, generator=torch.Generator().manual_seed(0))
@@ -57,7 +55,7 @@ def facts(image: torch.Tensor) -> object:
     return type(image), image.dtype, image.stride(), image.as_subclass(torch.Tensor).tolist()
 
 
-@needs_core
+@pytest.mark.needs_core
 @pytest.mark.parametrize("name", TAKEN)
 def test_values_and_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if floats.rounding() is None:
@@ -97,7 +95,7 @@ def test_errors_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
         assert errors() == expected
 
 
-@needs_core
+@pytest.mark.needs_core
 def test_a_first_call_of_v2_on_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """How torchvision resizes bytes is found out by a call of the function that is replaced."""
     from fastpipe.kernels import v2_tensors

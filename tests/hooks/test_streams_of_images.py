@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader
 from torchvision_here import module
 
 import fastpipe
-from fastpipe import core
 
 T = module("torchvision.transforms")
 COUNT = 12
@@ -74,7 +73,7 @@ def test_hugging_faces_samples(photos: list[str], mode: str | None, as_bytes: bo
     assert_as_plain(dataset, 2, check=2, collate_fn=collate)
 
 
-@pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("mode", [None, "RGB"])
 def test_images_that_nobody_reads_stay_without_pixels(photos: list[str], mode: str | None) -> None:
     dataset, kept = hugging_face(photos, mode), []

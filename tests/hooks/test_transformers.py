@@ -15,14 +15,13 @@ from PIL import Image
 from plain_and_hooked import assert_same
 
 import fastpipe
-from fastpipe import core
 from fastpipe.hooks import transformers as hooked
 from fastpipe.hooks.ledger import LEDGER, Site
 
 transformers = pytest.importorskip("transformers")
 backends = pytest.importorskip("transformers.image_processing_backends")
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="the library does it")
+pytestmark = pytest.mark.needs_core
 
 COUNT = 4
 BACKEND = "transformers.image_processing_backends.TorchvisionBackend"

@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torchvision_here import module
 
-from fastpipe import core
 from fastpipe.kernels import floats
 from fastpipe.transforms import functional as F
 
 interpolate = torch.nn.functional.interpolate
-needs_core = pytest.mark.skipif(not core.available(), reason="the core isn't there")
 SIDES = st.integers(2, 90)
 LAYOUTS = ("planes", "pixels", "window of planes", "window of pixels", "columns", "batch", "batch of pixels")
 
@@ -35,7 +33,7 @@ def image_of(layout: str, channels: int, height: int, width: int, seed: int) -> 
     return torch.randn((images, channels, height, width), generator=generator)
 
 
-@needs_core
+@pytest.mark.needs_core
 @settings(deadline=None)
 @given(st.sampled_from(LAYOUTS), st.integers(1, 4), SIDES, SIDES, SIDES, SIDES, st.integers(0, 10**6))
 def test_a_resize_has_torchs_values_and_layout(
@@ -46,7 +44,7 @@ def test_a_resize_has_torchs_values_and_layout(
     check(batch, expected, layout)
 
 
-@needs_core
+@pytest.mark.needs_core
 @settings(deadline=None)
 @given(st.sampled_from(LAYOUTS), st.integers(1, 4), SIDES, SIDES, SIDES, SIDES, st.integers(0, 10**6))
 def test_a_resize_of_bytes_has_the_values_and_layout_of_v1(
@@ -65,7 +63,7 @@ def check(batch: torch.Tensor, expected: torch.Tensor, layout: str) -> None:
         assert layout in ("columns", "batch of pixels")
 
 
-@needs_core
+@pytest.mark.needs_core
 def test_a_photo_is_resized_by_the_core() -> None:
     """This torch, as CI has it, rounds in one of the known ways."""
     for layout in ("planes", "pixels"):
@@ -83,7 +81,7 @@ class Mode(torch.overrides.TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
 
-@needs_core
+@pytest.mark.needs_core
 def test_what_torch_has_to_do() -> None:
     image = torch.rand(1, 3, 40, 50)
     refused = [
@@ -148,7 +146,7 @@ print(torch.backends.cpu.get_cpu_capability(), floats.rounding())
 """
 
 
-@needs_core
+@pytest.mark.needs_core
 @pytest.mark.parametrize("capability", ["default", "avx2", "avx512"])
 def test_each_of_torchs_instruction_sets(capability: str) -> None:
     environment = {**os.environ, "ATEN_CPU_CAPABILITY": capability}

@@ -173,7 +173,7 @@ def test_perspective(photo: Array, strength: float, interpolation: str, distance
         assert distance(result, expected).max() == 0
 
 
-@pytest.mark.skipif(not core.available(), reason="no core here")
+@pytest.mark.needs_core
 def test_perspective_with_a_vanishing_line_inside(photo: Array, distance: Any) -> None:
     height, width = photo.shape[:2]
     coeffs = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, -2.0 / width, 0.0]

@@ -210,7 +210,7 @@ SLOPE = st.one_of(st.floats(-3, 3), st.integers(-16, 16).map(lambda n: n / 8))
 SHIFT = st.one_of(st.just(0.0), st.floats(-90, 90), st.integers(-40, 40).map(lambda n: n / 2))
 
 
-@pytest.mark.skipif(not core.available(), reason="no core here")
+@pytest.mark.needs_core
 @given(SEED, SIDE, SIDE, st.sampled_from([0, 1, 3]), SLOPE, SHIFT, st.booleans())
 def test_shears_are_bit_equal_to_pillows(
     seed: int, rows: int, columns: int, count: int, slope: float, shift: float, along_rows: bool

@@ -14,7 +14,7 @@ from fastpipe.kernels import planes
 from fastpipe.transforms import functional as F
 from fastpipe.transforms.functional import InterpolationMode
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="the core isn't there")
+pytestmark = pytest.mark.needs_core
 
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 FACTORS = st.floats(0, 8) | st.sampled_from((0.0, 1.0, 0.1, 1.9, 1e30, 1e35))

@@ -20,7 +20,7 @@ def colors(step: int) -> torch.Tensor:
     return torch.cartesian_prod(values, values, values).T.reshape(3, len(values), -1).contiguous()
 
 
-@pytest.mark.skipif(not core.available(), reason="the core isn't there")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("factor", [0.03, -0.05, 0.0, 0.5, -0.5, 0.123456789])
 def test_hue(factor: float) -> None:
     """A cube of colours, and rows that are part of a larger image."""

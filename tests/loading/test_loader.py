@@ -388,7 +388,7 @@ class Probe:
 
     def __getitem__(self, index):
         info = get_worker_info()
-        numbers = [random.random(), float(np.random.rand()), float(torch.rand(()))]  # noqa: NPY002 - the global one
+        numbers = [random.random(), float(np.random.rand()), float(torch.rand(()))]
         return torch.tensor(
             [index, info.id, cv2.getNumThreads(), torch.get_num_threads(), *numbers], dtype=torch.float64
         )

@@ -15,7 +15,6 @@ from PIL import Image, ImageDraw, ImageOps
 from recipe_conformance import Blur, flat, seed_all, states, write_photos
 
 import fastpipe
-from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.pillow import lazy_source
 from fastpipe.pillow.lazy_source import LazySource
@@ -117,7 +116,7 @@ def crops(*boxes: tuple[int, int, int, int]) -> list[Any]:
     return [V1.Compose([lambda image, box=box: V1.functional.crop(image, *box), *END]) for box in boxes]
 
 
-@pytest.mark.skipif(not core.available(), reason="the core decodes parts")
+@pytest.mark.needs_core
 @pytest.mark.parametrize(
     ("boxes", "parts", "whole"),
     [

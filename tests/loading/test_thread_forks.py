@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ import fastpipe
 from fastpipe.errors import LoaderError
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+pytestmark = pytest.mark.needs_fork
 
 CHILD = """if True:
     import multiprocessing, sys, time

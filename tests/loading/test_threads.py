@@ -127,7 +127,7 @@ def test_a_loop_that_is_broken_off(root, seed, until):
 
 
 def noise(image):
-    level = random.random() + float(np.random.rand()) + float(torch.rand(1))  # noqa: NPY002 - the global one
+    level = random.random() + float(np.random.rand()) + float(torch.rand(1))
     return image.rotate(level * 60)
 
 

@@ -148,7 +148,7 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kill -9 and fork are POSIX's")
+@pytest.mark.needs_fork
 @pytest.mark.parametrize("name", TARGETS)
 def test_kill_9_at_20_random_moments(forks: Any, folder: Path, tmp_path: Path, name: str) -> None:
     """Five for each target, one after the other of the same run."""

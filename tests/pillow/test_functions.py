@@ -172,7 +172,7 @@ def test_functions_give_what_they_give(name: str) -> None:
             assert outcome(data, start, change) == expected
 
 
-@pytest.mark.skipif(not core.available(), reason="nothing is recorded")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.usefixtures("installed")
 def test_functions_are_recorded(name: str) -> None:

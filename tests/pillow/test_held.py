@@ -17,12 +17,11 @@ import pytest
 from PIL import Image
 
 import fastpipe
-from fastpipe import core
 from fastpipe.pillow import lazy_file
 from fastpipe.pillow.held import MOST_OPEN, Held
 from fastpipe.pillow.image_record import source_of
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+pytestmark = pytest.mark.needs_core
 
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
 LARGE = corpus.jpeg(400, 500, "420", seed=6)

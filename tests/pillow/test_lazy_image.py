@@ -181,7 +181,10 @@ MADE |= {"paste": with_paste, "putpixel": with_pixel, "thumbnail": as_thumbnail,
 def test_what_is_recorded_is_pillows(data: bytes, name: str) -> None:
     theirs, ours = both(data, RECORDED[name])
     assert ours == theirs
-    behind = lambda image: RECORDED[name](image.convert("RGB").crop((7, 3, 80, 60)))  # noqa: E731 - of a part
+
+    def behind(image: Any) -> Any:
+        return RECORDED[name](image.convert("RGB").crop((7, 3, 80, 60)))
+
     theirs, ours = both(data, behind)
     assert ours == theirs
     assert type(RECORDED[name](fastpipe.open_image(data))) is LazyImage
@@ -430,7 +433,7 @@ def test_threads_share_a_lazy_image() -> None:
         assert all(one[3] is image.im for one in found)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.needs_fork
 def test_a_forked_child_makes_its_own_pixels() -> None:
     image = fastpipe.open_image(PHOTO).crop((5, 6, 120, 90))
     fastpipe.open_image(PHOTO).load()

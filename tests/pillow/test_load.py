@@ -20,7 +20,6 @@ from PIL import Image, ImageDraw, ImageEnhance, ImageFile, ImageOps
 from torchvision.transforms import functional as F
 
 import fastpipe
-from fastpipe import core
 from fastpipe.pillow.files import adopt
 from fastpipe.pillow.lazy_image import LazyImage, PendingPixels
 
@@ -175,7 +174,7 @@ def test_a_call_that_fails_leaves_the_file_as_pillow_does(name: str, tmp_path: P
         assert ours == theirs
 
 
-@pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+@pytest.mark.needs_core
 def test_a_mistake_of_ours_is_told_and_never_passes_for_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     def crop(image: object, box: object = None) -> NoReturn:
         raise RuntimeError("planted")
@@ -190,7 +189,7 @@ def test_a_mistake_of_ours_is_told_and_never_passes_for_the_users(monkeypatch: p
     assert [str(error) for error in told] == ["planted"]
 
 
-@pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("name", SOUND)
 def test_load_makes_no_pixels(name: str) -> None:
     image: Any = fastpipe.open_image(SOUND[name])
@@ -385,7 +384,7 @@ def test_a_header_that_is_odd_is_read_once() -> None:
         assert ["EXIF" in str(warning.message) for warning in warned] == [True]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="of processes that are forked")
+@pytest.mark.needs_fork
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 @pytest.mark.needs_core
 def test_a_file_that_a_forked_process_has_read_is_read_again(kind: str, tmp_path: Path) -> None:

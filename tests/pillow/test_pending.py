@@ -12,12 +12,11 @@ import pytest
 from PIL import Image
 
 import fastpipe
-from fastpipe import core
 
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
 
 
-@pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("start", [lambda image: image, lambda image: image.convert("RGB").resize((9, 9))])
 def test_an_image_is_pending_until_it_is_looked_at(start: Callable[[Any], Any]) -> None:
     image = start(fastpipe.open_image(PHOTO))

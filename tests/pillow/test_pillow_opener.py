@@ -240,7 +240,7 @@ def _in_child(path: str) -> bytes:
     return Image.open(path).convert("RGB").resize((20, 20)).tobytes()
 
 
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs fork")
+@pytest.mark.needs_fork
 def test_forked_workers(tmp_path: Path) -> None:
     path = tmp_path / "a.jpg"
     path.write_bytes(PHOTO)

@@ -12,9 +12,8 @@ import pytest
 from PIL import Image, ImageFile, ImageFilter, JpegImagePlugin, PngImagePlugin
 
 import fastpipe
-from fastpipe import core
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+pytestmark = pytest.mark.needs_core
 
 PHOTO = corpus.jpeg(40, 50, "420", seed=3)
 CALLS: dict[str, tuple[Any, ...]] = {

@@ -16,10 +16,9 @@ import pytest
 from PIL import Image, ImageCms, JpegImagePlugin
 
 import fastpipe
-from fastpipe import core
 from fastpipe import transforms as T
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="Pillow reads and decodes")
+pytestmark = pytest.mark.needs_core
 
 
 def _jpeg(mode: str = "RGB", size: tuple[int, int] = (23, 17), **options: Any) -> bytes:

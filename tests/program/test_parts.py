@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 import fastpipe
-from fastpipe import core
 from fastpipe.pillow import lazy_source
 from fastpipe.program import parts as parts_module
 from fastpipe.program.parts import Parts
@@ -74,7 +73,7 @@ def test_other_threads_files_are_others() -> None:
     assert _decisions(LARGE, LARGE) == [True, False]
 
 
-@pytest.mark.skipif(not core.available(), reason="Pillow decodes")
+@pytest.mark.needs_core
 def test_views_of_a_photo_are_decoded_once_and_are_pillows(monkeypatch: pytest.MonkeyPatch) -> None:
     decodes: list[int] = []
     plain = lazy_source.decode_by_core

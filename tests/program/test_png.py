@@ -19,8 +19,6 @@ from fastpipe import transforms as T
 from fastpipe.executor import BatchSpec
 from fastpipe.program import execute
 
-needs_core = pytest.mark.skipif(not core.available(), reason="there is no core here")
-
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 LEFT = ("16-bit", "interlaced", "animated", "unknown-critical", "no-end", "cut", "too-few")
 """PNGs that the core leaves to Pillow."""
@@ -78,7 +76,7 @@ def test_batches_are_torchvisions(folder: Path, threads: int) -> None:
         assert label == target
 
 
-@needs_core
+@pytest.mark.needs_core
 def test_the_core_makes_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole programs, of PNGs as of JPEGs; the others are left to `execute`."""
     transform = evaluation(T)
@@ -99,7 +97,7 @@ def test_the_core_makes_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert torch.equal(batch.images[index], expected), name
 
 
-@needs_core
+@pytest.mark.needs_core
 def test_headers_come_from_the_core(folder: Path) -> None:
     """A PNG's header and its pixels without its bytes becoming a Python object."""
     paths = sorted(str(path) for path in folder.rglob("*.png"))

@@ -16,7 +16,6 @@ from torchvision_here import torchvision
 from transform_cases import picture
 
 import fastpipe.transforms as T
-from fastpipe import core
 from fastpipe.ops import HFlip, Invert, interned
 from fastpipe.program import lower, run_on_image
 from fastpipe.types import ImageShape
@@ -24,7 +23,7 @@ from fastpipe.types import ImageShape
 V = torchvision.transforms
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="without the core nothing is kept")
+pytestmark = pytest.mark.needs_core
 
 
 def build(library: Any, gray: bool) -> Any:

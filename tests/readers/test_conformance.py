@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from fastpipe import core, readers
+from fastpipe import readers
 from fastpipe.errors import DecodeError
 from fastpipe.readers.registry import known_readers
 from fastpipe.types import Box
@@ -94,7 +94,7 @@ def test_exif_orientation_is_applied_as_pillow_does(reader: str) -> None:
         assert part.flags.writeable
 
 
-@pytest.mark.skipif(not core.available(), reason="without the core no JPEG's header is read")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("reader", ["core", "cv2", "imageio", "turbojpeg"])
 def test_the_fast_readers_do_take_plain_files(reader: str) -> None:
     """Else all that is compared above would be Pillow with itself."""

@@ -75,7 +75,7 @@ def test_a_limit_that_is_none_is_told_at_once(root: Path) -> None:
         fastpipe.ImageFolder(root, max_pixels=0)
 
 
-@pytest.mark.skipif(not core.available(), reason="no core")
+@pytest.mark.needs_core
 def test_the_core_takes_no_more_memory_than_the_limit_allows(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A progressive JPEG's coefficients are kept whole: where that is too much the core says so, and Pillow decodes."""
     data = corpus.save(corpus.photo(60, 80), "JPEG", progressive=True)

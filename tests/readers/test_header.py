@@ -18,8 +18,6 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::PIL.Image.DecompressionBombWarning", "ignore:.*:UserWarning:PIL", "ignore:.*malformed MPO.*"
 )
 
-needs_core = pytest.mark.skipif(not core.available(), reason="Pillow tells less")
-
 
 @pytest.mark.parametrize("name", corpus.files())
 def test_format_size_and_orientation_are_pillows(name: str) -> None:
@@ -53,7 +51,7 @@ def test_paths_give_the_same_headers_as_bytes(tmp_path: Path) -> None:
         assert readers.read_header(path) == readers.read_header(str(path)) == readers.parse_header(data), name
 
 
-@needs_core
+@pytest.mark.needs_core
 def test_the_details_of_jpegs() -> None:
     headers = {name: readers.parse_header(data) for name, data in corpus.files().items() if _is_sound_jpeg(name)}
     common = {"444": "4:4:4", "422": "4:2:2", "420": "4:2:0", "440": "4:4:0", "411": "4:1:1"}
@@ -88,7 +86,7 @@ def _is_sound_jpeg(name: str) -> bool:
     return name.startswith(("jpeg", "mpo")) and corpus.reference(name) is not None
 
 
-@needs_core
+@pytest.mark.needs_core
 def test_the_details_of_pngs() -> None:
     def header(name: str) -> readers.Header:
         return readers.parse_header(corpus.files()[name])

@@ -51,7 +51,7 @@ def test_scans_are_counted_where_they_are() -> None:
         np.testing.assert_array_equal(readers.read_image(data), corpus.pillow_pixels(data))
 
 
-@pytest.mark.skipif(not core.available(), reason="the core goes through the scan")
+@pytest.mark.needs_core
 def test_a_jpeg_is_whole_or_not() -> None:
     def intact(data: bytes) -> bool:
         return readers.intact_jpeg(data, readers.parse_header(data))
@@ -69,7 +69,7 @@ def test_a_jpeg_is_whole_or_not() -> None:
         assert not intact(files[name]), name
 
 
-@pytest.mark.skipif(not core.available(), reason="the core goes through the scan")
+@pytest.mark.needs_core
 def test_pillow_decodes_every_jpeg_that_is_intact() -> None:
     found = {True: 0, False: 0}
     for number in range(700):

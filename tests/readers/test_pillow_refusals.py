@@ -17,8 +17,6 @@ from fastpipe.errors import DecodeError
 from fastpipe.readers import read_image
 from fastpipe.types import Header
 
-needs_core = pytest.mark.skipif(not core.available(), reason="no core")
-
 X_RESOLUTION, RESOLUTION_UNIT = 0x011A, 0x0128
 TYPES = (*range(1, 14), 16)
 LENGTHS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}
@@ -121,7 +119,7 @@ def test_what_pillow_does_not_identify_is_refused() -> None:
     assert refused > 60
 
 
-@needs_core
+@pytest.mark.needs_core
 @pytest.mark.filterwarnings("ignore")
 def test_the_core_by_itself_refuses_them() -> None:
     for name, data in FILES.items():
@@ -134,7 +132,7 @@ def test_the_core_by_itself_refuses_them() -> None:
             np.testing.assert_array_equal(out, expected, err_msg=name)
 
 
-@needs_core
+@pytest.mark.needs_core
 @pytest.mark.parametrize("kind", [5, 10, 3])
 def test_an_ordinary_resolution_is_no_reason(kind: int) -> None:
     count = 2 if kind == 3 else 1

@@ -15,7 +15,7 @@ import corpus
 import numpy as np
 import pytest
 
-from fastpipe import core, readers
+from fastpipe import readers
 from fastpipe.errors import DecodeError, FastpipeWarning, ReaderError, ReaderUnavailableError, UnknownReaderError
 from fastpipe.readers import registry
 
@@ -86,7 +86,7 @@ def test_a_registered_reader_is_used_where_it_reads_the_format() -> None:
     np.testing.assert_array_equal(255 - region, corpus.reference("jpeg-420")[3:23, 5:35])
 
 
-@pytest.mark.skipif(not core.available(), reason="without the core no JPEG is plain")
+@pytest.mark.needs_core
 @pytest.mark.usefixtures("_clean_registry")
 def test_a_registered_reader_gets_files_that_are_plain_and_whole() -> None:
     asked: list[bytes] = []
@@ -190,7 +190,7 @@ def test_defaults_end_with_the_reader_of_everything() -> None:
         assert readers.default_order(format)[-1] == "pil"
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.needs_fork
 @pytest.mark.usefixtures("_clean_registry")
 def test_a_process_that_is_forked_while_a_thread_loads_a_reader_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()

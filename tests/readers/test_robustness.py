@@ -37,7 +37,7 @@ def test_eight_threads() -> None:
         assert all(pool.map(_region_is_right, names))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.needs_fork
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 def test_forked_children_decode_on() -> None:
     assert _region_is_right("jpeg-420")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import pickle
 import random
 import subprocess
@@ -378,7 +377,7 @@ def test_threads_never_draw_the_same_numbers() -> None:
     assert sorted(angles) == sorted(torch.empty(2000).uniform_(-180, 180, generator=seeded(2)).tolist())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.needs_fork
 def test_a_fork_while_another_thread_draws() -> None:
     code = """
 import os, threading, torch

@@ -29,14 +29,14 @@ from fastpipe.types import Generators
 
 
 def draw() -> tuple[float, ...]:
-    return float(torch.rand(1)), float(torch.randn(1)), random.random(), random.gauss(0, 1), float(np.random.rand())  # noqa: NPY002
+    return float(torch.rand(1)), float(torch.randn(1)), random.random(), random.gauss(0, 1), float(np.random.rand())
 
 
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
     torch.manual_seed(3)
     random.seed(3)
-    np.random.seed(3)  # noqa: NPY002
+    np.random.seed(3)
     draw()  # a second normal number is kept in the states
 
 
@@ -71,7 +71,7 @@ def test_keyed_generators_and_keyed_globals_draw_alike(key: int) -> None:
         numbers = draw()
     torch.manual_seed(key & 2**63 - 1)
     random.seed(key)
-    np.random.seed(key & 2**32 - 1)  # noqa: NPY002
+    np.random.seed(key & 2**32 - 1)
     assert draw() == numbers
 
 

@@ -25,7 +25,6 @@ from PIL import Image
 from torch.utils.data import DataLoader as TorchDataLoader
 
 import fastpipe
-from fastpipe import core
 from fastpipe import transforms as T
 from fastpipe.tools.doctor import Diagnosis, Finding, doctor, examine
 from fastpipe.tools.doctor import disk as disk_module
@@ -181,7 +180,7 @@ def photo(height: int, width: int, **options: Any) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.skipif(not core.available(), reason="the core packs")
+@pytest.mark.needs_core
 def test_packing_is_proposed_by_what_was_measured(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examine.findings, "WORTH_PACKING", 0.0)  # whatever this machine gains
     diagnosis = doctor(root, transform=SMALL, batch_size=4, seconds=0.5)

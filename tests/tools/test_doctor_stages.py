@@ -245,7 +245,7 @@ def photo(height: int, width: int, **options: Any) -> bytes:
     return out.getvalue()
 
 
-@pytest.mark.skipif(not core.available(), reason="the core packs")
+@pytest.mark.needs_core
 def test_packed_and_oversized_files_gain(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.jpg").write_bytes(photo(700, 900))

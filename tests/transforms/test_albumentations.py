@@ -74,7 +74,7 @@ def test_torchs_seed_decides(make: Any) -> None:
         return [transform(array) for _ in range(5)]
 
     first = results(7)
-    np.random.seed(3)  # noqa: NPY002 (albumentations' users do it, and it has no say here)
+    np.random.seed(3)
     transform(array)
     for one, again in zip(first, results(7), strict=True):
         np.testing.assert_array_equal(one, again)

@@ -23,7 +23,7 @@ from fastpipe.transforms import v2
 v2F = module("fastpipe.transforms.v2.functional")
 tv_tensors = module("torchvision.tv_tensors")
 
-pytestmark = pytest.mark.skipif(not core.available(), reason="the core is what fails here")
+pytestmark = pytest.mark.needs_core
 
 WAYS: dict[str, Callable[[Any], Any]] = {
     "Compose": lambda image: T.Compose([T.Resize((41, 53)), T.RandomHorizontalFlip(), T.ToTensor()])(image),

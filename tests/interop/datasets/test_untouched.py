@@ -290,7 +290,10 @@ class TestFailures:
 
 def test_own_stacking_of_tensors_is_asked(make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     collate = module("torch.utils.data._utils.collate")
-    mine = lambda batch, *, collate_fn_map=None: np.stack([np.asarray(one) for one in batch])  # noqa: E731
+
+    def mine(batch: Any, *, collate_fn_map: Any = None) -> Any:
+        return np.stack([np.asarray(one) for one in batch])
+
     monkeypatch.setitem(collate.default_collate_fn_map, torch.Tensor, mine)
     (batch, *_) = assert_as_plain(make("ImageFolder", transform=crops()), batch_size=4)
     assert isinstance(batch[0], np.ndarray)

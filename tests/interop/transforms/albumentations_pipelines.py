@@ -6,12 +6,15 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import albumentations as A
-import cv2
 import numpy as np
+import pytest
 from recipe_conformance import flat
 
 from fastpipe.transforms.albumentations_targets import named_call_of, pixels_of_array, pixels_of_arrays
+
+A = pytest.importorskip("albumentations")
+cv2 = pytest.importorskip("cv2")
+ToTensorV2 = pytest.importorskip("albumentations.pytorch").ToTensorV2
 
 CASES: dict[type, list[Callable[[], Any]]] = {
     A.AtLeastOneBBoxRandomCrop: [

@@ -129,7 +129,7 @@ class Turned(V.Transform):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         self.count += 1
-        return {"angle": random.uniform(-20, 20) + self.count, "flip": np.random.rand() < 0.5}  # noqa: NPY002
+        return {"angle": random.uniform(-20, 20) + self.count, "flip": np.random.rand() < 0.5}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         inpt = F.rotate(inpt, params["angle"])

@@ -6,19 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from interop.transforms.albumentations_pipelines import (
+    CASES,
+    A,
+    ToTensorV2,
+    assert_same,
+    compose,
+    in_windows,
+    sample,
+    states,
+)
+from recipe_conformance import flat
 
-A = pytest.importorskip("albumentations")
-
-from albumentations.pytorch import ToTensorV2  # noqa: E402
-from hypothesis import HealthCheck, given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from interop.transforms.albumentations_pipelines import CASES, assert_same, compose, in_windows, sample, states  # noqa: E402
-from recipe_conformance import flat  # noqa: E402
-
-from fastpipe.interop.transforms import albumentations as recipe  # noqa: E402
-from fastpipe.interop.transforms import albumentations_motions as motions  # noqa: E402
-from fastpipe.transforms.albumentations_targets import Pixels, named_call_of  # noqa: E402
-from fastpipe.types import Box  # noqa: E402
+from fastpipe.interop.transforms import albumentations as recipe
+from fastpipe.interop.transforms import albumentations_motions as motions
+from fastpipe.transforms.albumentations_targets import Pixels, named_call_of
+from fastpipe.types import Box
 
 SIZES = ((37, 53), (48, 31), (1, 1), (2, 90))
 
@@ -92,7 +97,10 @@ def test_additional_targets_and_strict() -> None:
     data = {**data, "second": data["image"][::-1].copy(), "classes": data["mask"][:, ::-1].copy()}
     del data["near"], data["number"]
     targets = {"second": "image", "classes": "mask"}
-    members = lambda: [A.RandomResizedCrop((9, 13)), A.HorizontalFlip(), A.Normalize()]  # noqa: E731
+
+    def members() -> Any:
+        return [A.RandomResizedCrop((9, 13)), A.HorizontalFlip(), A.Normalize()]
+
     assert_same(lambda: compose(*members(), additional_targets=targets, strict=True), data)
     assert_same(lambda: compose(*members(), additional_targets=targets, strict=True), {**data, "unknown": 1})
     assert_same(lambda: compose(*members(), mask_interpolation=1), sample(41, 52))
@@ -163,7 +171,10 @@ def test_any_chain_at_length(members: Any, height: int, width: int, seed: int, b
 def test_normalize_gives_the_same_floats(mean: list[float], std: list[float], largest: float) -> None:
     levels = np.arange(256, dtype=np.uint8)
     image = np.stack([levels, levels[::-1], np.roll(levels, 99)], axis=-1).reshape(16, 16, 3)
-    make = lambda: A.Compose([A.NoOp(), A.Normalize(tuple(mean), tuple(std), largest)])  # noqa: E731
+
+    def make() -> Any:
+        return A.Compose([A.NoOp(), A.Normalize(tuple(mean), tuple(std), largest)])
+
     assert_same(make, {"image": image}, times=1)
 
 

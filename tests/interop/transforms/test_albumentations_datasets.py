@@ -10,20 +10,16 @@ import corpus
 import numpy as np
 import pytest
 import torch
+from interop.transforms.albumentations_pipelines import A, ToTensorV2, states
 from PIL import Image
+from recipe_conformance import flat, in_process
 from torch.utils.data import DataLoader, Dataset
+from torchvision_here import module
 
-A = pytest.importorskip("albumentations")
-
-from albumentations.pytorch import ToTensorV2  # noqa: E402
-from interop.transforms.albumentations_pipelines import states  # noqa: E402
-from recipe_conformance import flat, in_process  # noqa: E402
-from torchvision_here import module  # noqa: E402
-
-import fastpipe  # noqa: E402
-from fastpipe import transforms as T  # noqa: E402
-from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, PlanError  # noqa: E402
-from fastpipe.pillow.lazy_source import LazySource  # noqa: E402
+import fastpipe
+from fastpipe import transforms as T
+from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, PlanError
+from fastpipe.pillow.lazy_source import LazySource
 
 
 def training(seed: int | None = 7) -> Any:
@@ -81,7 +77,10 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.mark.needs_core
 def test_the_crop_is_decoded_alone(photos: Path, decoded: list[Any]) -> None:
-    members = lambda: [A.Crop(9, 7, 40, 30), A.HorizontalFlip()]  # noqa: E731
+
+    def members() -> Any:
+        return [A.Crop(9, 7, 40, 30), A.HorizontalFlip()]
+
     for transform in (A.Compose(members()), T.Albumentations(A.Compose(members())), T.Compose([A.Compose(members())])):
         decoded.clear()
         fastpipe.ImageFolder(photos, transform)[0]
@@ -262,7 +261,9 @@ def test_a_mask_that_is_looked_at(files: Path) -> None:
     def sample(number: int) -> Any:
         return files / f"{number}.jpg", {"mask": fastpipe.MaskFile(files / f"mask{number}.png")}
 
-    make = lambda: A.Compose([A.HorizontalFlip(), A.CropNonEmptyMaskIfExists(15, 12)], seed=2)  # noqa: E731
+    def make() -> Any:
+        return A.Compose([A.HorizontalFlip(), A.CropNonEmptyMaskIfExists(15, 12)], seed=2)
+
     ours, theirs = make(), make()
     for number in range(3):
         image, target = fastpipe.SampleDataset(sample, 3, ours)[number]

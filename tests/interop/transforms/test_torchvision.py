@@ -244,7 +244,7 @@ class OfMAE(T.RandomResizedCrop):
 class ByNumpy(T.RandomResizedCrop):
     @staticmethod
     def get_params(img: Any, scale: Any, ratio: Any) -> Any:
-        return 0, 0, int(np.random.randint(1, 9)), 9  # noqa: NPY002
+        return 0, 0, int(np.random.randint(1, 9)), 9
 
 
 class ByPixels(T.RandomResizedCrop):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from fastpipe import core
 from fastpipe.config import MachineConfig
 from fastpipe.environment import library_versions, machine_fingerprint
 from fastpipe.tools.bench.choose import choose, to_config
@@ -77,7 +76,7 @@ def test_each_format_has_its_own() -> None:
     assert {name: choice.reader for name, choice in choose(made).items()} == {"jpeg": "cv2", "png": "pil"}
 
 
-@pytest.mark.skipif(not core.available(), reason="no core")
+@pytest.mark.needs_core
 @pytest.mark.parametrize(("apart", "spread"), [(2.0, 0.0), (9.0, 5.0)])
 def test_a_tie_goes_to_the_reader_with_regions(apart: float, spread: float) -> None:
     made = measurement(result("cv2", 100, spread=spread), result("core", 100 + apart, spread=spread))

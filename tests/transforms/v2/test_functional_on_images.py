@@ -278,7 +278,7 @@ def test_what_the_user_changes_is_seen() -> None:
     assert flip(image) is image
 
 
-@pytest.mark.skipif(not core.available(), reason="needs the core")
+@pytest.mark.needs_core
 def test_policies_call_the_functions_of_fastpipe(monkeypatch: pytest.MonkeyPatch) -> None:
     """torchvision's own methods do, rebuilt with other functions: the bytes alone wouldn't tell."""
     called: list[str] = []

@@ -14,7 +14,7 @@ from torchvision_here import module, torchvision
 from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 
 import fastpipe
-from fastpipe import core, ops
+from fastpipe import ops
 from fastpipe.kernels import v2_tensors
 from fastpipe.program import lower
 from fastpipe.transforms import InterpolationMode, v2
@@ -143,7 +143,7 @@ def test_batches_and_threads(root: Path, name: str) -> None:
         assert torch.equal(images, expected)
 
 
-@pytest.mark.skipif(not core.available(), reason="the core isn't there")
+@pytest.mark.needs_core
 def test_the_whole_program_is_the_cores() -> None:
     """Nothing stays behind the conversion, and the crop is decoded alone."""
     if v2_tensors.fused() is None or not v2_tensors.resizes_natively("bilinear"):

@@ -99,7 +99,7 @@ def test_functions(name: str) -> None:
     check()
 
 
-@pytest.mark.skipif(not core.available(), reason="the core isn't there")
+@pytest.mark.needs_core
 @pytest.mark.parametrize("name", CALLS)
 def test_batches_go_through_the_core(name: str) -> None:
     batch = torch.randint(0, 256, (3, 3, 33, 47), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
