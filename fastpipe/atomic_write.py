@@ -51,7 +51,7 @@ def atomic_write(
         rename(part, file)
         if synced:
             _sync_folder(file.parent)
-    except BaseException:
+    except BaseException:  # also Ctrl-C: the part isn't left behind
         with contextlib.suppress(OSError):
             part.unlink()
         raise

@@ -70,7 +70,7 @@ def open_file(path: str | os.PathLike[str]) -> tuple[int, int]:
         status = os.fstat(descriptor)
         _check_mode(status.st_mode, name)
         return descriptor, status.st_size
-    except BaseException:
+    except BaseException:  # also Ctrl-C: nobody else knows the descriptor
         os.close(descriptor)
         raise
 

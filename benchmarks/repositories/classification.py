@@ -227,7 +227,7 @@ class Cutout:
     def __call__(self, image: Any) -> Any:
         height, width = image.shape[1:]
         mask = np.ones((height, width), np.float32)
-        y, x = np.random.randint(height), np.random.randint(width)  # noqa: NPY002
+        y, x = np.random.randint(height), np.random.randint(width)
         mask[max(0, y - 28) : y + 28, max(0, x - 28) : x + 28] = 0.0
         return image * torch.from_numpy(mask).expand_as(image)
 

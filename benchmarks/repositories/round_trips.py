@@ -43,8 +43,8 @@ class RandomAugment:
 
     def __call__(self, image: Any) -> Any:
         pixels = np.array(image)
-        for name in np.random.choice(["equalize", "brightness", "shear", "rotate"], 2):  # noqa: NPY002
-            if np.random.random() <= 0.5:  # noqa: NPY002
+        for name in np.random.choice(["equalize", "brightness", "shear", "rotate"], 2):
+            if np.random.random() <= 0.5:
                 pixels = getattr(self, name)(pixels)
         return pixels
 
@@ -106,16 +106,16 @@ def adaface(photos: Photos) -> Iterable[Any]:
     chain = T.Compose([T.RandomHorizontalFlip(), *tensor(HALF, HALF)])
 
     def augmented(image: Any) -> Any:
-        if np.random.random() < 0.2:  # noqa: NPY002
+        if np.random.random() < 0.2:
             pixels = np.zeros_like(np.array(image))
             y, x, height, width = T.RandomResizedCrop.get_params(image, (0.2, 1.0), (3 / 4, 4 / 3))
             pixels[y : y + height, x : x + width] = np.array(F.crop(image, y, x, height, width))
             image = Image.fromarray(pixels)
-        if np.random.random() < 0.2:  # noqa: NPY002
-            side = int(112 * np.random.uniform(0.2, 1.0))  # noqa: NPY002
+        if np.random.random() < 0.2:
+            side = int(112 * np.random.uniform(0.2, 1.0))
             coarse = cv2.resize(np.array(image), (side, side), interpolation=cv2.INTER_AREA)
             image = Image.fromarray(cv2.resize(coarse, (112, 112), interpolation=cv2.INTER_CUBIC).astype(np.uint8))
-        if np.random.random() < 0.2:  # noqa: NPY002
+        if np.random.random() < 0.2:
             order, brightness, contrast, saturation, _ = jitter.get_params(
                 jitter.brightness, jitter.contrast, jitter.saturation, jitter.hue
             )

@@ -45,8 +45,8 @@ class NumpyBlur:
         self.p, self.numpy = p, numpy
 
     def __call__(self, image: Any) -> Any:
-        if (np.random.rand() if self.numpy else random.random()) < self.p:  # noqa: NPY002
-            sigma = (np.random.rand() if self.numpy else random.random()) * 1.9 + 0.1  # noqa: NPY002
+        if (np.random.rand() if self.numpy else random.random()) < self.p:
+            sigma = (np.random.rand() if self.numpy else random.random()) * 1.9 + 0.1
             return image.filter(ImageFilter.GaussianBlur(sigma))
         return image
 
@@ -114,12 +114,12 @@ class AugMixed:
     def __call__(self, image: Any) -> Any:
         image = self.crop(image)
         operations = [ImageOps.autocontrast, ImageOps.equalize, lambda one: ImageOps.posterize(one, 4), ImageOps.invert]
-        weights = np.float32(np.random.dirichlet([1] * 3))  # noqa: NPY002
+        weights = np.float32(np.random.dirichlet([1] * 3))
         mixed = 0
         for weight in weights:
             changed = image.copy()
-            for _ in range(np.random.randint(1, 4)):  # noqa: NPY002
-                changed = operations[np.random.randint(4)](changed)  # noqa: NPY002
+            for _ in range(np.random.randint(1, 4)):
+                changed = operations[np.random.randint(4)](changed)
             mixed = mixed + float(weight) * self.last(changed)
         return 0.5 * self.last(image) + 0.5 * mixed
 

@@ -52,7 +52,7 @@ def measured(epoch: Callable[[], Iterable[Any]]) -> None:
     digest = 0
     for batch in epoch():
         digest = digest_of(batch, digest)
-    states = digest_of([torch.get_rng_state(), str(random.getstate()), str(np.random.get_state())], 0)  # noqa: NPY002
+    states = digest_of([torch.get_rng_state(), str(random.getstate()), str(np.random.get_state())], 0)
     seed(1)
     images, cpu, begun = 0, time.process_time(), time.perf_counter()
     for batch in epoch():
@@ -68,7 +68,7 @@ def seed(number: int) -> None:
     """Seeds torch's, Python's and numpy's generators."""
     torch.manual_seed(number)
     random.seed(number)
-    np.random.seed(number)  # noqa: NPY002
+    np.random.seed(number)
 
 
 @functools.singledispatch

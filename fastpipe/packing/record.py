@@ -116,7 +116,7 @@ def open_record(file: str, about: Mapping[str, object], target: str, in_the_way:
         with open(file, "a+b", buffering=0) as stream:
             record = Record(file, stream, {"schema": _SCHEMA, **about}, target)
             yield record
-    except BaseException:
+    except BaseException:  # also Ctrl-C: a file without a line is taken away
         unused = record.is_empty() if record is not None else not _has_line(file)
         if unused and not in_the_way():
             os.unlink(file)

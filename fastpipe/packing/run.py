@@ -253,7 +253,7 @@ class _PackRun:
             else:
                 self._run_in_threads()
             self._finish_begun()
-        except BaseException:
+        except BaseException:  # also Ctrl-C: what was written is recorded, and the run can go on later
             with contextlib.suppress(OSError):  # on a full disk, the unrecorded work will be done again
                 self._commit()
             if self._open is not None and self._open.end:

@@ -105,7 +105,7 @@ class Target:
         os.makedirs(self.folder, exist_ok=True)
         try:
             yield
-        except BaseException:
+        except BaseException:  # also Ctrl-C: the folders that were made here are taken away if they are empty
             with contextlib.suppress(OSError):  # it isn't empty
                 for folder in new_folders:
                     os.rmdir(folder)

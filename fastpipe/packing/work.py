@@ -103,7 +103,7 @@ def _written(task: Task, items: Iterable[Item]) -> Iterator[list[Row]]:
         for few in in_blocks(items, FILES):
             yield part.append(*make(task._replace(items=few)))
         part.finish()
-    except BaseException:
+    except BaseException:  # also Ctrl-C, and a generator's end: the part isn't left behind
         part.abandon()
         raise
 

@@ -119,7 +119,7 @@ def _load_file(place: str, file: str) -> ModuleType:
     sys.modules[name] = module  # needed to pickle the module's functions to a worker
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException:  # also SystemExit: the next import runs the file again
         del sys.modules[name]
         raise
     return module

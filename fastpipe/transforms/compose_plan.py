@@ -193,7 +193,7 @@ def draw_and_run(
         with turn as generators:
             steps = draw(shape, generators)
         return make(steps, shape, image) if steps else image
-    except BaseException:
+    except BaseException:  # whatever it is, the draws are taken back
         turn.rewind()
         raise
 
