@@ -216,8 +216,6 @@ _ALONE = frozenset(
         theirs.TrivialAugmentWide,
     }
 )
-_LEAST_CROPPED = 10_000
-"""Pixels from which on a `RandomCrop` with a border is faster as a program than as one or two calls of Pillow."""
 
 
 def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
@@ -228,10 +226,8 @@ def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
     shape = None if isinstance(image, PilStandIn) else image_shape(image)
     if shape is None or not core.available() or not _is_planned(transform):
         return None
-    if isinstance(transform, theirs.RandomCrop) and (
-        not transform.padding or transform.size[0] * transform.size[1] < _LEAST_CROPPED
-    ):
-        return None
+    if isinstance(transform, theirs.RandomCrop) and not transform.padding:
+        return None  # one call of Pillow
     if torch_modes_active() or (is_opened_file(image) and fills_by_class(transform)):
         return None
     try:

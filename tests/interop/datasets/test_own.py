@@ -40,11 +40,6 @@ def _fresh_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(LEDGER, "_folder", None)  # of accounts of child processes
     LEDGER._sites.clear()
     LEDGER.notes.clear()
-    if not torchvision_io_here.why_not():
-        from fastpipe.hooks import tensor_files
-
-        monkeypatch.setattr(tensor_files, "LEAST_BYTES", 0)
-        monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 0)
     yield
     fastpipe.uninstall()
 
