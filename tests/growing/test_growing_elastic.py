@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from growing.test_growing import Store, go_on, here, numbers, store
+from growing.growing_store import SIZE, Store, go_on, numbers
 from loading.test_elastic import in_turns
 
 import fastpipe
@@ -21,8 +21,6 @@ from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.growing.dataset import GrowingDataset
 from fastpipe.sources import Cache
 
-__all__ = ["here", "store"]  # fixtures
-SIZE = 4096
 QUICK = ((1, 2), (2, 3), (3, 1))
 PAIRS = [
     pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
