@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import corpus
 import pytest
@@ -22,9 +23,33 @@ def photos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def hooks_without_checks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Installed hooks that check nothing; an account of its own."""
+def fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account of its own, without sites and notes."""
     monkeypatch.setattr(LEDGER, "_sites", {})
+    monkeypatch.setattr(LEDGER, "notes", {})
+
+
+@pytest.fixture
+def varied_photos(tmp_path: Path) -> list[Path]:
+    """JPEGs of several sizes and kinds, one of them of a single pixel."""
+    sizes = [(61, 83), (40, 40), (97, 33), (1, 1), (224, 300)]
+    paths = []
+    for number, (height, width) in enumerate(sizes):
+        paths.append(tmp_path / f"{number}.jpg")
+        paths[-1].write_bytes(corpus.jpeg(height, width, ("444", "420", "gray")[number % 3], number))
+    return paths
+
+
+@pytest.fixture
+def installed() -> Iterator[None]:
+    """Installed hooks that check nothing."""
+    with fastpipe.install(check=0):
+        yield
+
+
+@pytest.fixture
+def hooks_without_checks(fresh_ledger: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Installed hooks that check nothing; an account of its own."""
     monkeypatch.setattr(LEDGER, "_folder", None)
     with fastpipe.install(check=0):
         yield
