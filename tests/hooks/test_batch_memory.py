@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import functools
-import io
-import pickle
 import threading
 from collections import deque, namedtuple
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from hooks.photo_batches import NORMALIZE, Photos, Stream, as_it_is, doubled, stacked, stacked_otherwise, train
 from PIL import Image
 from plain_and_hooked import assert_as_plain, epoch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, default_collate
+from torch.utils.data import DataLoader, Subset, default_collate
 from torchvision_here import module, torchvision
 
 import fastpipe
@@ -25,44 +24,6 @@ from fastpipe.hooks.ledger import LEDGER
 
 T = torchvision.transforms
 COUNT = 20
-NORMALIZE = T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
-
-
-@pytest.fixture
-def installed() -> Iterator[None]:
-    with fastpipe.install(check=0):
-        yield
-
-
-def train(size: int = 128) -> Any:
-    return T.Compose([T.RandomResizedCrop(size), T.RandomHorizontalFlip(), T.ToTensor(), NORMALIZE])
-
-
-class Photos(Dataset[Any]):
-    """As people write it."""
-
-    def __init__(self, files: list[str], transform: Any, form: str = "pair") -> None:
-        self.files, self.transform, self.form = files, transform, form
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> Any:
-        image = Image.open(self.files[index]).convert("RGB")
-        if self.form == "views":
-            return [self.transform(image), self.transform(image)], index
-        made = self.transform(image)
-        if self.form == "changed":
-            made.mul_(2)
-        if self.form == "worked on":
-            made = made * 2
-        if self.form == "dict":
-            return {"image": made, "label": index, "name": self.files[index]}
-        if self.form == "redrawn" and index % 7 == 3:
-            made = self.transform(image)
-        if self.form == "sometimes" and index % 5 == 2:
-            made = torch.full_like(made, float(index))
-        return made, index
 
 
 class Held:
@@ -366,191 +327,6 @@ class TestSamplesAsTorch:
             assert all(pending)
             assert images.shape == (10, 3, 128, 128)
         assert site.images == before + COUNT
-
-
-class Stream(IterableDataset[Any]):
-    """Samples one after the other, of which some may be made ahead."""
-
-    def __init__(self, files: list[str], transform: Any, ahead: int) -> None:
-        self.files, self.transform, self.ahead = files, transform, ahead
-
-    def __iter__(self) -> Iterator[Any]:
-        worker = torch.utils.data.get_worker_info()
-        files = self.files if worker is None else self.files[worker.id :: worker.num_workers]
-        made: deque[Any] = deque()
-        for number, file in enumerate(files):
-            made.append((self.transform(Image.open(file).convert("RGB")), number))
-            if len(made) > self.ahead:
-                yield made.popleft()
-        yield from made
-
-
-def stacked(samples: list[Any]) -> Any:
-    parts: Any = samples[0]
-    if isinstance(parts, dict):
-        return {"image": torch.stack([sample["image"] for sample in samples]), "of": [s["name"] for s in samples]}
-    if isinstance(parts[0], list):
-        return [torch.stack([views[place] for views, _ in samples]) for place in range(2)]
-    return torch.stack([image for image, _ in samples]), torch.tensor([label for _, label in samples])
-
-
-def stacked_otherwise(samples: list[Any]) -> Any:
-    images = [sample["image"] if isinstance(sample, dict) else sample[0] for sample in samples]
-    images = [image[0] if isinstance(image, list) else image for image in images]
-    whole = torch.stack(images)
-    images[0].zero_()  # which is no part of the batch
-    return whole, torch.stack(images, 1), torch.stack(tensors=images), torch.stack(tuple(images)).mul_(2), images
-
-
-def as_it_is(samples: list[Any]) -> Any:
-    return samples
-
-
-def doubled(samples: list[Any]) -> Any:
-    images, labels = default_collate(samples)
-    return images[:4] * 2, images, labels
-
-
-class Recording(Photos):
-    """Notes where its samples are, and keeps some."""
-
-    def __init__(self, files: list[str], transform: Any, keeps: tuple[int, ...] = (), view: bool = False) -> None:
-        super().__init__(files, transform)
-        self.places: list[int] = []
-        self.kept: dict[int, Any] = {}
-        self.keeps, self.view = keeps, view
-
-    def __getitem__(self, index: int) -> Any:
-        made, label = super().__getitem__(index)
-        self.places.append(made.data_ptr())
-        if index in self.keeps:
-            self.kept[index] = made[:, 3:5].numpy() if self.view else made
-        return made, label
-
-
-class TestMemory:
-    @pytest.mark.needs_core
-    def test_a_batch_is_where_its_samples_were(self, photos: list[str], installed: None) -> None:
-        dataset = Recording(photos, train())
-        for number, (images, _) in enumerate(DataLoader(dataset, batch_size=6, drop_last=True)):
-            if number:  # the first batch's tells that samples are looked at before they are stacked
-                assert [image.data_ptr() for image in images] == dataset.places
-            dataset.places.clear()
-
-    @pytest.mark.needs_core
-    def test_samples_that_lie_otherwise_are_copied_to_their_places(self, photos: list[str]) -> None:
-        v2 = module("torchvision.transforms.v2")
-        end = [v2.Resize((128, 128)), v2.ToDtype(torch.float32, scale=True)]
-        narrow, wide = v2.Compose([v2.PILToTensor(), v2.CenterCrop(96), *end]), v2.Compose([v2.PILToTensor(), *end])
-
-        class Mixed(Recording):
-            def __getitem__(self, index: int) -> Any:
-                self.transform = wide if index % 10 in (3, 7) else narrow
-                return super().__getitem__(index)
-
-        for workers in (0, 2):
-            assert_as_plain(Mixed(photos, None, (13,)), batch_size=10, shuffle=False, num_workers=workers)
-        dataset = Mixed(photos, None)
-        with fastpipe.install(check=0):
-            for number, (images, _) in enumerate(DataLoader(dataset, batch_size=10)):
-                assert images.is_contiguous()
-                if not number:
-                    dataset.places.clear()
-                    continue
-                moved = [image.data_ptr() != place for image, place in zip(images, dataset.places, strict=True)]
-                assert [number for number, is_moved in enumerate(moved) if is_moved] == [3, 7]
-                dataset.places.clear()
-
-    def test_memory_is_used_again(self, photos: list[str], installed: None) -> None:
-        dataset = Recording(photos, train())
-        loader = DataLoader(dataset, batch_size=6, drop_last=True)
-        for _ in range(3):
-            for number, (images, _) in enumerate(loader):
-                if not number:
-                    first = len(dataset.places)
-                del images
-            del dataset.places[first - 6 : first]
-        assert len(dataset.places) == 36
-        assert len(set(dataset.places)) <= 24
-
-    @pytest.mark.parametrize("make", [lambda files: Photos(files, train()), lambda files: Stream(files, train(), 0)])
-    @pytest.mark.parametrize("collate", [stacked, default_collate])
-    def test_batches_that_are_stacked_use_memory_again(
-        self, photos: list[str], installed: None, make: Any, collate: Any
-    ) -> None:
-        loader = DataLoader(make(photos), batch_size=10, collate_fn=collate)
-        places = [images.data_ptr() for _ in range(4) for images, _ in loader]
-        assert len(places) == 8
-        assert len(set(places)) <= 4
-
-    def test_batches_that_are_kept_stay(self, photos: list[str]) -> None:
-        assert_as_plain(Photos(photos, train()), batch_size=4)  # a list of all of them
-
-    @pytest.mark.parametrize("view", [False, True])
-    @pytest.mark.parametrize("collate", [None, doubled])
-    def test_samples_that_are_kept_are_no_part_of_the_batch(
-        self, photos: list[str], installed: None, view: bool, collate: Any
-    ) -> None:
-        dataset = Recording(photos, train(), (1, 4, 12), view)
-        for images, *_ in DataLoader(dataset, batch_size=10, collate_fn=collate):
-            images.fill_(7)
-        expected = Recording(photos, train(), (1, 4, 12), view)
-        fastpipe.uninstall()
-        torch.manual_seed(0)
-        list(DataLoader(expected, batch_size=10))
-        with fastpipe.install(check=0):
-            torch.manual_seed(0)
-            for images, *_ in DataLoader(dataset, batch_size=10, collate_fn=collate):
-                images.fill_(7)
-            del images
-            for batch in DataLoader(Photos(photos, train()), batch_size=10):  # whose memory mustn't be theirs
-                del batch
-        assert dataset.kept.keys() == expected.kept.keys() == {1, 4, 12}
-        for index, kept in dataset.kept.items():
-            assert torch.equal(torch.as_tensor(kept), torch.as_tensor(expected.kept[index]))
-
-    def test_one_sample_holds_its_own_bytes(self, photos: list[str], installed: None) -> None:
-        sizes: list[tuple[int, int, int]] = []
-
-        class Sizes(Photos):
-            def __getitem__(self, index: int) -> Any:
-                made, label = super().__getitem__(index)
-                saved = io.BytesIO()
-                torch.save(made, saved)
-                sizes.append((made.untyped_storage().nbytes(), len(pickle.dumps(made)), len(saved.getvalue())))
-                assert torch.equal(pickle.loads(pickle.dumps(made)), made)
-                assert made.storage_offset() == 0
-                return made, label
-
-        list(DataLoader(Sizes(photos, train()), batch_size=10))
-        own = 3 * 128 * 128 * 4
-        assert all(size == own and own <= min(rest) and max(rest) < own + 5000 for size, *rest in sizes)
-
-    @pytest.mark.needs_core
-    def test_a_sample_kept_from_each_batch_holds_no_batches(self, photos: list[str], installed: None) -> None:
-        dataset = Recording(photos, train(), tuple(range(COUNT)))
-        list(DataLoader(dataset, batch_size=6))
-        size = dataset.kept[0].nbytes
-        steps = [later - place for place, later in zip(dataset.places, dataset.places[1:], strict=False)]
-        assert set(steps[6:11]) == {size}  # until it is seen that somebody keeps them
-        assert set(steps[12:17]) != {size}
-
-    def test_uninstall_gives_torch_its_functions_back(self) -> None:
-        from torch.utils.data._utils import collate, fetch
-
-        before = fetch._MapDatasetFetcher.fetch, collate.default_collate_fn_map[torch.Tensor]
-        with fastpipe.install(check=0):
-            assert fetch._MapDatasetFetcher.fetch is not before[0]
-        assert (fetch._MapDatasetFetcher.fetch, collate.default_collate_fn_map[torch.Tensor]) == before
-
-    def test_own_collate_of_tensors_stays(self, photos: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-        from torch.utils.data._utils import collate
-
-        def mine(batch: Any, *, collate_fn_map: Any = None) -> str:
-            return f"{len(batch)} of mine"
-
-        monkeypatch.setitem(collate.default_collate_fn_map, torch.Tensor, mine)
-        assert assert_as_plain(Photos(photos, train()), batch_size=10)[0][0] == "10 of mine"
 
 
 def test_photos_are_of_several_sizes(photos: list[str]) -> None:
