@@ -132,7 +132,7 @@ def _replaced(transform: object) -> str:
     return f"it changes {', '.join(names)} of {base.__name__}" if names else ""
 
 
-def drawn_by_library(transform: Any) -> tuple[object, ...]:
+def drawn_by_library(transform: object) -> tuple[object, ...]:
     """The members of an albumentations transform, wrapped or not, that are drawn before an image is decoded."""
     return drawn_by_itself(transform.transform if type(transform) is Albumentations else transform)
 

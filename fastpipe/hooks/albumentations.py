@@ -322,7 +322,7 @@ class _FilterOfBoxes:
         self._plain = plain
         self._last: tuple[tuple[object, ...], NDArray[np.generic]] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         key, last = _key_of_boxes(*args, **kwargs), self._last
         if key is not None and last is not None and key == last[0]:
             return last[1].copy()

@@ -56,7 +56,7 @@ def workers_and_threads(
     return workers, max(1, cpus - 1 if workers == 1 else cpus // max(workers, 1))
 
 
-def _worker_pays(dataset: Any, context: object, cpus: int) -> bool:
+def _worker_pays(dataset: object, context: object, cpus: int) -> bool:
     """True if the threads should run in a worker; in the training process they delay its launches of kernels.
 
     A worker starts for each epoch: with few images, the start takes longer than the worker saves. Where processes

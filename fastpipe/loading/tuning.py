@@ -87,13 +87,13 @@ class Tuning:
 
 
 def tune(
-    dataset: Any,
+    dataset: object,
     batch_size: int,
     *,
     seconds: float = 30.0,
     max_workers: int | None = None,
     progress: bool = True,
-    **options: Any,
+    **options: object,
 ) -> Tuning:
     """Measures settings of the loader with the dataset's own files, and chooses one.
 

@@ -107,7 +107,7 @@ def raise_mistake(error: Exception) -> None:
 
 def run_one(
     run: Pipeline,
-    image: Any,
+    image: object,
     on_mistake: Callable[[Exception], None] = raise_mistake,
     make: MakeResult = made_at_once,
 ) -> object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ class LightenBelow(ops.TableOperation):
     threshold: int
     add: int
 
-    def apply(self, image: Any) -> object:
+    def apply(self, image: UInt8Array) -> UInt8Array:
         return apply_table(image, self.table())
 
     def table(self) -> NDArray[np.uint8]:
@@ -56,7 +56,7 @@ class PosterizeByPillow(ops.Operation):
     takes_arrays_alone: ClassVar[bool] = True
     bits: int
 
-    def apply(self, image: Any) -> object:
+    def apply(self, image: UInt8Array) -> UInt8Array:
         return through_pillow(image, lambda one: ImageOps.posterize(one, self.bits))
 
 
@@ -71,7 +71,7 @@ class MixChains(ops.Operation):
     chains: tuple[tuple[Step, ...], ...]  # the chains' steps
     share: float | None = None  # the share of the mixed chains in the result; None to blend the chains in one by one
 
-    def apply(self, image: Any) -> Any:
+    def apply(self, image: UInt8Array) -> UInt8Array:
         results = zip(self.weights, (self._run(chain, image) for chain in self.chains), strict=True)
         share = self.share
         if share is None:
@@ -114,8 +114,9 @@ class AsNumpy(ops.Operation):
     op: ClassVar[str] = "as_numpy"
     moves: ClassVar[bool] = False
 
-    def apply(self, image: Any) -> object:
-        return image.numpy()
+    def apply(self, image: torch.Tensor) -> NDArray[np.generic]:
+        array: NDArray[np.generic] = image.numpy()
+        return array
 
 
 class ToTensorOnce(ops.ToTensor):
