@@ -17,6 +17,7 @@ from fastpipe.plain_way import plainly
 
 pytestmark = [pytest.mark.needs_core, pytest.mark.usefixtures("hooks_without_checks")]
 
+
 def _counted(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The arguments of each call of albumentations' own filter of boxes, from now on."""
     fastpipe.uninstall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,21 @@ import torch
 import torchvision_here
 from PIL import Image
 
+import fastpipe
+from fastpipe.hooks.ledger import LEDGER
+
 datasets = torchvision_here.torchvision.datasets
 MODULES = ("celeba", "cifar", "flowers102", "imagenet", "stl10", "svhn")
+
+
+@pytest.fixture
+def fresh_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An empty account of what the hooks do, which are uninstalled afterwards."""
+    monkeypatch.setattr(LEDGER, "_folder", None)  # of accounts of child processes
+    LEDGER._sites.clear()
+    LEDGER.notes.clear()
+    yield
+    fastpipe.uninstall()
 
 
 def photo(path: Path, seed: int, height: int = 60, width: int = 83, **options: Any) -> None:

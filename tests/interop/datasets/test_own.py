@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import are_in_force
 
+pytestmark = pytest.mark.usefixtures("fresh_account")
 T = torchvision.transforms
 V2 = module("torchvision.transforms.v2")
 
@@ -33,15 +34,6 @@ V2 = module("torchvision.transforms.v2")
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_photos(tmp_path_factory.mktemp("photos"))
-
-
-@pytest.fixture(autouse=True)
-def _fresh_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(LEDGER, "_folder", None)  # of accounts of child processes
-    LEDGER._sites.clear()
-    LEDGER.notes.clear()
-    yield
-    fastpipe.uninstall()
 
 
 def crops() -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,9 @@ import fastpipe
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks.ledger import LEDGER, Site
 
+pytestmark = pytest.mark.usefixtures("fresh_account")
 T = torchvision.transforms
 NORMALIZE = T.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
-
-
-@pytest.fixture(autouse=True)
-def _fresh_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(LEDGER, "_folder", None)  # of accounts of child processes
-    LEDGER._sites.clear()
-    LEDGER.notes.clear()
-    yield
-    fastpipe.uninstall()
 
 
 def crops() -> Any:
