@@ -47,6 +47,11 @@ _COMPOSITION, _PIXELS, _PYTORCH = (
     "albumentations.pytorch.transforms",
 )
 _BOXES, _BASES = "albumentations.core.bbox_utils", "albumentations.core.transforms_interface"
+_LEAST_PIXELS = 1 << 14
+"""The fewest pixels of an image for which the tensor is made later: smaller arrays of floats reuse freed memory.
+
+Where the tensor is read at once, 64x64 would take 89 µs in place of 46, and 160x160 takes 112 in place of 122.
+"""
 
 _thread = threading.local()
 
@@ -164,6 +169,8 @@ class _Pair:
         begun = time.perf_counter()
         site, mean, factor = self._site, self.normalize.mean_np, self.normalize.denominator
         if site.is_off or not (_is_photo(image) and _has_channels(mean) and _has_channels(factor)):
+            return False
+        if image.shape[0] * image.shape[1] < _LEAST_PIXELS:
             return False
         import numpy as np
         import torch

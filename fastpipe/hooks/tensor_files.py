@@ -28,6 +28,12 @@ _MAGIC = {"decode_image": (b"\xff\xd8\xff", b"\x89PNG"), "decode_jpeg": (b"\xff\
 _EXIF, _XMP = b"Exif\0", b"http://ns.adobe.com/xap/"
 _TURNED_PNG = (b"eXIf", b"exif", b"adobe.xmp")
 """Marks of a PNG with an orientation that torchvision doesn't read, or reads otherwise than Pillow."""
+LEAST_BYTES, LEAST_PIXELS = 1 << 12, 1 << 15
+"""The smallest files and images that are worth the overhead: torchvision decodes smaller ones in less time.
+
+Where the pixels are read at once, an image of 64x64 would take 180 µs in place of 73, and one of 256x256 takes 390 in
+place of 440; looking at a file of 1 kB takes 20 µs. Where all transforms are recorded, 64x64 would gain 1.7 times.
+"""
 
 
 class TensorFiles:
@@ -73,6 +79,8 @@ class TensorFiles:
         if type(given) is torch.Tensor:
             if given.dtype != torch.uint8 or given.ndim != 1 or not given.is_cpu or not given.is_contiguous():
                 return "no tensor of bytes"
+            if given.numel() < LEAST_BYTES:
+                return "a small image"
             array = given.numpy()
             known = array[:4].tobytes().startswith(_MAGIC[self._name])
             return array.tobytes() if known else "neither a JPEG nor a PNG"
@@ -99,6 +107,8 @@ class TensorFiles:
         if header.subsampling == "4:4:0":
             return "a JPEG in 4:4:0, whose chroma older versions of torchvision's libjpeg don't smooth"
         pixels, limit = header.height * header.width, readers.pixel_limit()
+        if pixels < LEAST_PIXELS:
+            return "a small image"
         channels = _channels_of(header, mode)
         if not channels:
             return f"mode {mode} of a {header.color_space} {header.format}"

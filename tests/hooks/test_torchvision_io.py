@@ -36,6 +36,7 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision_here import module
 
 import fastpipe
+from fastpipe.hooks import tensor_files
 from fastpipe.hooks.torch_tensors import with_ordinary_tensors
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_work
@@ -125,11 +126,20 @@ def test_orientations(orientation: int) -> None:
 
 @pytest.mark.needs_core
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (32, 32), (100, 300)], ids=str)
-def test_images_of_any_size_are_pending(size: tuple[int, int]) -> None:
+def test_images_of_any_size_are_torchvisions(size: tuple[int, int]) -> None:
     data = corpus.jpeg(*size)
     made = opened(data)
     assert fastpipe.is_pending(made)
     assert shown(made) == shown(plainly_opened(data))
+
+
+@pytest.mark.needs_core
+def test_small_images_are_left_to_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 1 << 15)
+    assert not fastpipe.is_pending(opened(corpus.jpeg(100, 300)))
+    assert fastpipe.is_pending(opened(corpus.jpeg(200, 300)))
+    monkeypatch.setattr(tensor_files, "LEAST_BYTES", 1 << 20)
+    assert not fastpipe.is_pending(opened(corpus.jpeg(200, 300)))
 
 
 def test_missing_files_and_odd_arguments() -> None:
@@ -281,10 +291,12 @@ def test_loaders(workers: int, collate: Any) -> None:
 
 @pytest.mark.needs_core
 @pytest.mark.parametrize("collate", [None, lambda samples: torch.stack(samples)])
-def test_batches_with_images_of_torchvisions_use_memory_again(monkeypatch: pytest.MonkeyPatch, collate: Any) -> None:
+def test_batches_with_small_images_use_memory_again(monkeypatch: pytest.MonkeyPatch, collate: Any) -> None:
+    monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 60 * 90)
+
     class Mixed(_Photos):
         def __getitem__(self, index: int) -> Any:
-            image = opened(corpus.jpeg(60, 80 + 20 * (index % 2), "420" if index % 2 else "440", seed=index))
+            image = opened(corpus.jpeg(60, 80 + 20 * (index % 2), "420", seed=index))
             return v2.functional.resize(image, [300, 300])
 
     assert [fastpipe.is_pending(Mixed()[index]) for index in range(4)] == [False, True, False, True]

@@ -36,6 +36,15 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_photos(tmp_path_factory.mktemp("photos"))
 
 
+@pytest.fixture(autouse=True)
+def _images_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not torchvision_io_here.why_not():
+        from fastpipe.hooks import tensor_files
+
+        monkeypatch.setattr(tensor_files, "LEAST_BYTES", 0)
+        monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 0)
+
+
 def crops() -> Any:
     return T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ToTensor()])
 
