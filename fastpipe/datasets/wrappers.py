@@ -178,7 +178,7 @@ def _may_be_dataset(kind: type) -> bool:
 
 
 def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, float]]:
-    """Splits a number of samples between the image datasets in a dataset; in a `ConcatDataset` by their lengths.
+    """Splits a number of samples between the `image_datasets` in a dataset; in a `ConcatDataset` by their lengths.
 
     References that lead back in a circle get no share.
     """
@@ -208,6 +208,7 @@ def _parts(dataset: Any) -> list[tuple[object, float]]:
     """The datasets that a wrapper holds, each with its share of the samples; empty for an `ImageDataset`."""
     if _is_ours(dataset):
         return []
-    if issubclass(type(dataset), ConcatDataset):
-        return [(part, len(part) / max(len(dataset), 1)) for part in dataset.datasets]
-    return [(part, 1.0) for part in _held(dataset)]
+    joined = dataset.datasets if issubclass(type(dataset), ConcatDataset) else []
+    by_length = [(part, len(part) / max(len(dataset), 1)) for part in joined]
+    known = set(map(id, joined))
+    return by_length + [(part, 1.0) for part in _held(dataset) if id(part) not in known]

@@ -92,6 +92,14 @@ def test_shares_go_by_length(folder: fastpipe.ImageFolder) -> None:
     assert [*image_datasets(both)] == [folder]
 
 
+def test_what_a_joined_dataset_holds_besides_has_all_samples(folder: fastpipe.ImageFolder) -> None:
+    other = fastpipe.ImageFolder(folder.root)
+    joined: Any = ConcatDataset([folder, folder])
+    joined.other = other
+    assert [*split_samples(joined, 8)] == [(folder, 8.0), (other, 8.0)]
+    assert [*image_datasets(joined)] == [folder, other]
+
+
 # -- whatever else a data set has among its attributes
 
 

@@ -168,6 +168,22 @@ class TestAroundOtherDatasets:
         list(loader)
         assert loader.bad_files == BadFileCounts(skipped=6, replaced=6, total=12)
 
+    def test_what_a_concatenation_holds_besides_counts_each_epoch(self, make):
+        class Paired(ConcatDataset):
+            def __init__(self, datasets, other):
+                super().__init__(datasets)
+                self.other = other
+
+            def __getitem__(self, index):
+                return super().__getitem__(index), self.other[index]
+
+        loader = fastpipe.DataLoader(Paired([make(on_error="replace")], make(on_error="replace")), batch_size=6)
+        for _ in range(2):
+            with pytest.warns(FastpipeWarning, match="6 of the 30 samples") as warned:
+                list(loader)
+            assert len(warned) == 2
+            assert loader.bad_files == BadFileCounts(skipped=0, replaced=12, total=12)
+
     def test_own_collate_function_is_left_alone_where_nothing_is_skipped(self, make):
         assert fastpipe.DataLoader(make(on_error="raise"), collate_fn=without_none).collate_fn is without_none
 
