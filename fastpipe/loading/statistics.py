@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
+from fastpipe.batch_size import samples_in
 from fastpipe.datasets import BadFileCounts, ImageDataset
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.environment import busy_cpu_seconds, usable_cpus
@@ -119,7 +119,7 @@ class LoaderMeter:
 
     def note(self, asked: float, got: float, batch: object, collated: bool, ready: int) -> None:
         """Records a batch: the times of its request and arrival, and the number of batches ready at the request."""
-        self.rows.extend((got, got - asked, images_in(batch) if collated else 1, ready))
+        self.rows.extend((got, got - asked, samples_in(batch) if collated else 1, ready))
 
     def statistics(self, threads: int, bad_files: BadFileCounts) -> LoaderStatistics:
         end = time.perf_counter() if self.ended is None else self.ended
@@ -159,23 +159,6 @@ def gathered(own: LoaderStatistics) -> LoaderStatistics:
         dist.all_gather_object(ranks, own)
     slowest = max(ranks, key=lambda one: one["this_epoch"]["wait_s"]["total"])
     return LoaderStatistics(own, ranks=ranks, slowest=f"rank {slowest['rank']} ({slowest['host']})")
-
-
-def images_in(batch: object) -> int:
-    """Samples in a batch: the first dimension of its first tensor, or the length of a list of samples or images."""
-    if isinstance(batch, torch.Tensor):
-        return len(batch) if batch.dim() else 1
-    if isinstance(batch, (list, tuple)) and batch:
-        first = batch[0]
-        if isinstance(first, (list, tuple)) and first:
-            if isinstance(first[0], torch.Tensor) and first[0].dim() > 3:  # several views of the images
-                return len(first[0])
-            return len(first if isinstance(batch, tuple) else batch)  # a tuple of images and of targets, or samples
-        collated = isinstance(first, torch.Tensor) or (isinstance(batch, tuple) and isinstance(first, Mapping))
-        return images_in(first) if collated else len(batch)
-    if isinstance(batch, Mapping):
-        return images_in(next(iter(batch.values()))) if batch else 0
-    return len(batch) if hasattr(batch, "__len__") else 1
 
 
 def _window(seconds: float, rows: NDArray[np.float64]) -> dict[str, Any]:

@@ -76,3 +76,11 @@ def test_errors_and_iterators_stay_as_they_are(clock: list[float]) -> None:
     next(iterator)
     with pytest.raises(StopIteration):
         next(iterator)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize("collate", [torch.nested.nested_tensor, lambda samples: (tuple(samples), (1,) * len(samples))])
+def test_samples_are_counted(clock: list[float], collate: Any) -> None:
+    for _ in DataLoader(Slow(clock, torch.zeros(3, 5, 4)), batch_size=4, collate_fn=collate):
+        pass
+    assert loader_site().images == 10

@@ -16,10 +16,11 @@ from loading.batches import dataset
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.batch_size import samples_in
 from fastpipe.datasets import BadFileCounts
 from fastpipe.environment import busy_cpu_seconds
 from fastpipe.loading.prometheus import export_to_prometheus
-from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered, images_in
+from fastpipe.loading.statistics import LoaderMeter, LoaderStatistics, gathered
 
 WAYS = ({}, {"threads": 2}, {"num_workers": 1}, {"num_workers": 2, "persistent_workers": True})
 
@@ -161,14 +162,26 @@ def test_bad_files_are_told(tmp_path: Path):
         ([[torch.zeros(3, 8, 8), 1]] * 5, 5),
         ([[torch.zeros(5, 3, 8, 8)] * 2, torch.zeros(5)], 5),
         (fastpipe.collate_fn([(torch.zeros(3, 8, 9), {"boxes": 1})] * 5), 5),
+        (tuple(zip(*[(torch.zeros(3, 8, 9), {"boxes": 1})] * 5, strict=True)), 5),
+        (list(zip(*[(torch.zeros(3, 8, 9), {"boxes": 1})] * 5, strict=True)), 5),
+        (tuple(zip(*[(torch.zeros(3, 8, 9), torch.zeros(8, 9))] * 5, strict=True)), 5),
+        ([torch.zeros(3, 8, 9)] * 5, 5),
+        ([torch.zeros(5, 8, 9), torch.zeros(5, 8, 9)], 5),
+        ([{"image": torch.zeros(3, 8, 9)}] * 5, 5),
+        ([{"image": torch.zeros(3, 8, 9)}], 1),
+        ([{"image": torch.zeros(5, 3, 8, 9)}], 5),
+        ([[torch.zeros(5), torch.zeros(5)], torch.zeros(5)], 5),
+        ([torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)]), torch.zeros(2)], 2),
+        (["a", "b"], 2),
         ([], 0),
+        ({}, 0),
         (torch.tensor(3.0), 1),
         (np.zeros((6, 2)), 6),
         (7, 1),
     ],
 )
-def test_images_in_a_batch(batch, count):
-    assert images_in(batch) == count
+def test_samples_in_a_batch(batch: object, count: int) -> None:
+    assert samples_in(batch) == count
 
 
 def statistics(**changes: Any) -> LoaderStatistics:
