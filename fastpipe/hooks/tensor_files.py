@@ -46,6 +46,8 @@ class TensorFiles:
 
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
+        # In torchvision 0.20 or later modes have names, and `decode_image` takes paths.
+        self._takes_names = "upper" in getattr(getattr(plain, "__code__", None), "co_names", ())
 
     def open(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The function's result, pending if possible; otherwise torchvision's result, or its error."""
@@ -53,6 +55,9 @@ class TensorFiles:
         names = _ARGUMENTS[self._name]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         if site.is_off or len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
+            return self._plain(*args, **kwargs)
+        names_given = any(isinstance(given.get(name), (str, os.PathLike)) for name in ("input", "mode"))
+        if names_given and not self._takes_names:
             return self._plain(*args, **kwargs)
         if (
             torch_modes_active()

@@ -168,6 +168,19 @@ def test_missing_files_and_odd_arguments() -> None:
         assert outcome(call) == expected
 
 
+def test_older_versions_take_no_names_of_modes_and_no_paths(tmp_path: Path) -> None:
+    def older(input: torch.Tensor, mode: Any = tio.ImageReadMode.UNCHANGED) -> tuple[object, ...]:
+        return input.numel(), mode.value
+
+    path = tmp_path / "photo.jpeg"
+    path.write_bytes(PHOTO)
+    files = tensor_files.TensorFiles("decode_image", older)
+    assert fastpipe.is_pending(files.open((as_tensor(PHOTO), tio.ImageReadMode.RGB), {}))
+    for args, kwargs in (((as_tensor(PHOTO), "RGB"), {}), ((path,), {}), ((), {"input": str(path)})):
+        with pytest.raises(AttributeError):
+            files.open(args, kwargs)
+
+
 def test_the_given_bytes_may_be_used_again() -> None:
     given = as_tensor(PHOTO)
     image = tio.decode_image(given)
