@@ -18,6 +18,7 @@ from fastpipe.hooks.kinds import is_pillow_image
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
+from fastpipe.torch_modes import torch_modes_active
 
 if TYPE_CHECKING:
     from fastpipe.transforms.compose_plan import ComposePlan
@@ -55,8 +56,6 @@ class ComposeCalls:
 
     def planned(self, members: object) -> ComposePlan | None:
         """The plan of the current members; None if the library has to call them."""
-        from fastpipe.torch_modes import torch_modes_active
-
         if self.site.is_off or torch_modes_active():
             return None
         plans = _plans()

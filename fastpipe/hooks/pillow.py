@@ -12,6 +12,7 @@ from fastpipe.hooks.recording import ImageFunction
 if TYPE_CHECKING:
     from PIL import Image
     from PIL.ImageEnhance import Brightness, Contrast
+    from typing_extensions import TypeIs
 
 _RECORDED = {"PIL.Image": ("blend",), "PIL.ImageOps": ("autocontrast", "equalize", "expand", "pad")}
 """Functions that read pixels, by their module. (``enhance`` calls ``blend``.)"""
@@ -22,11 +23,43 @@ def hook(module: ModuleType, patches: Patches) -> None:
     for name in _RECORDED.get(module.__name__, ()):
         patches.wrap(module, name, partial(ImageFunction, f"{module.__name__}.{name}", recorded="functions"))
     if module.__name__ == "PIL.Image":
-        for name in ("resize", "transform", "filter"):
-            patches.wrap(module.Image, name, partial(ImageFunction, f"PIL.Image.Image.{name}", on_loaded=True))
+        for method in (_resize, _transform, _filter):
+            name = method.__name__.removeprefix("_")
+            patches.wrap(module.Image, name, partial(ImageFunction, f"PIL.Image.Image.{name}", gains=method))
     if module.__name__ == "PIL.ImageEnhance":
         _replace_degenerate(module.Brightness, "black", patches)
         _replace_degenerate(module.Contrast, "flat", patches)
+
+
+# Whether the core can be faster than Pillow, by the arguments of an image's method. `Operation.least_pixels` is more
+# precise, and takes as long to be asked as Pillow takes for an image of 32×32.
+
+
+def _resize(image: Image.Image, size: object = None, resample: object = None, *_: object, **__: object) -> bool:
+    width, height = size if _is_size(size) else (0, 0)
+    if resample == 0:  # to the nearest pixel
+        return width * height >= 16_000
+    return max(image.width * image.height, width * height) >= 3000
+
+
+def _is_size(size: object) -> TypeIs[tuple[int, int]]:
+    return isinstance(size, (tuple, list)) and [*map(type, size)] == [int, int]
+
+
+def _transform(
+    image: Image.Image,
+    size: object = None,
+    method: object = None,
+    data: object = None,
+    resample: object = 0,
+    *_: object,
+    **__: object,
+) -> bool:
+    return image.mode == "RGB" and resample != 0 and image.width * image.height >= 2000
+
+
+def _filter(image: Image.Image, *_: object, **__: object) -> bool:
+    return image.width * image.height >= 1000
 
 
 def _replace_degenerate(kind: type[Brightness | Contrast], name: str, patches: Patches) -> None:

@@ -30,26 +30,35 @@ class ImageFunction(FasterFunction):
         plain: the library's own.
         recorded: the module whose function records the call on images without pixels; None to leave them to the
             library.
-        on_loaded: `fastpipe.pillow.loaded_image` has a function for images that have their pixels; those of other
-            classes than Pillow's main one are left to the library, except JPEG and PNG files.
+        gains: tells by the arguments if `fastpipe.pillow.loaded_image` can be faster on an image that has its pixels;
+            those of other classes than Pillow's main one are left to the library, except JPEG and PNG files. None if it
+            has no such function.
         ours: the name of fastpipe's function if it is another.
     """
 
     def __init__(
-        self, name: str, plain: Function, recorded: str | None = None, on_loaded: bool = False, ours: str = ""
+        self,
+        name: str,
+        plain: Function,
+        recorded: str | None = None,
+        gains: Callable[..., bool] | None = None,
+        ours: str = "",
     ) -> None:
         super().__init__(name, plain)
-        self._recorded, self._on_loaded = recorded, on_loaded
+        self._recorded, self._gains = recorded, gains
         self._ours = ours or name.rpartition(".")[2]
 
     def takes(self, *args: object, **kwargs: object) -> bool:
-        if self._on_loaded and _is_loaded(*args):
-            return True
-        return self._recorded is not None and any(map(is_pending, (*args, *kwargs.values())))
+        gains = self._gains
+        if gains is not None and _is_loaded(*args):
+            return gains(*args, **kwargs)
+        if self._recorded is None:
+            return False
+        return any(map(is_pending, args[:2] or kwargs.values()))  # `blend` has two images
 
     def make(self, *args: object, **kwargs: object) -> object:
         recorded = self._recorded
-        home = "loaded_image" if recorded is None or (self._on_loaded and _is_loaded(*args)) else recorded
+        home = "loaded_image" if recorded is None or (self._gains is not None and _is_loaded(*args)) else recorded
         return our_function(home, self._ours, self._plain)(*args, **kwargs)
 
 

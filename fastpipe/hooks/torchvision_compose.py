@@ -54,13 +54,13 @@ def _of_v2(calls: CallsByObject, plain: Function) -> Function:
     def forward(self: Composed, *inputs: object) -> object:
         if not inputs or type(self).__module__.startswith("fastpipe."):
             return plain(self, *inputs)
-        if len(inputs) == 1 and is_pillow_image(inputs[0]):
-            return calls.of(self).on_image(self, inputs[0], plain)
-        if len(inputs) == 1 and is_pending(inputs[0]):
-            return call_on_pending(calls.of(self), self, inputs[0], plain)
-        if _image_of(inputs) is not None:
-            return _call_with_sample(calls.of(self), self, inputs, plain)
-        return plain(self, *inputs)
+        image = _image_of(inputs)
+        if image is None:
+            is_tensor = len(inputs) == 1 and is_pending(inputs[0])
+            return call_on_pending(calls.of(self), self, inputs[0], plain) if is_tensor else plain(self, *inputs)
+        if len(inputs) == 1 and image is inputs[0]:
+            return calls.of(self).on_image(self, image, plain)
+        return _call_with_sample(calls.of(self), self, inputs, plain)
 
     return forward
 

@@ -15,6 +15,7 @@ from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
     import torch
+    from PIL import Image
 
     from fastpipe.program.pending_work import Account
 
@@ -34,14 +35,18 @@ def hook(module: ModuleType, patches: Patches) -> None:
         if name.endswith("to_tensor"):
             patches.wrap(module, name, partial(ToTensor, shown, patches))
         else:
-            on_loaded = name == "adjust_hue"
-            patches.wrap(module, name, partial(ImageFunction, shown, recorded="functional_pil", on_loaded=on_loaded))
+            gains = _is_colored if name == "adjust_hue" else None
+            patches.wrap(module, name, partial(ImageFunction, shown, recorded="functional_pil", gains=gains))
         pairs.append((plain, getattr(module, name)))
     _exchange(pairs)
     patches.at_undo(partial(_exchange, [(ours, plain) for plain, ours in pairs]))
     if module.__name__ == "torchvision.transforms.functional":
         for kind, name in ((_ConvertImageDtype, "convert_image_dtype"), (_Normalize, "normalize")):
             patches.wrap(module, name, partial(kind, f"{module.__name__}.{name}"))
+
+
+def _is_colored(img: Image.Image, *_: object, **__: object) -> bool:
+    return img.mode == "RGB"
 
 
 class _TensorFunction(FasterFunction):

@@ -14,7 +14,6 @@ from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
     import torch
-    from typing_extensions import TypeIs
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -37,41 +36,70 @@ def _replace_in_table(module: ModuleType, patches: Patches) -> None:
     patches.put_item(kernels, tv_tensors.Image, table._kernel_tv_tensor_wrapper(holder.resize_image))
 
 
-def _is_plain(image: object) -> TypeIs[torch.Tensor]:
-    """True for a tensor in main memory with whose operations nothing else interferes."""
-    if not is_tensor(image):
-        return False
-    from fastpipe.kernels.planes import is_plain
+def _is_large(image: torch.Tensor, size: object) -> bool:
+    """True unless an image and its result are so small that torch is as fast as the core, or torch traces the call."""
+    import torch
 
-    return is_plain(image)
+    if torch.compiler.is_compiling() or torch._C._is_tracing():  # its number of elements may be a symbol or a tensor
+        return False
+    if image.numel() >= 12_000:
+        return True
+    sides = size if isinstance(size, (tuple, list)) else (size,)
+    try:
+        return bool(max(sides) >= 64)
+    except (TypeError, ValueError):  # torchvision refuses it
+        return False
 
 
 class _Resize(FasterFunction):
     """The antialiased, bilinear resize of v1, which computes with floats."""
 
     def takes(self, img: object, size: object, interpolation: object = "bilinear", antialias: object = True) -> bool:
-        return interpolation == "bilinear" and antialias is True and (is_pending(img) or _is_plain(img))
+        if interpolation != "bilinear" or antialias is not True or not is_tensor(img) or img.ndim not in (3, 4):
+            return False
+        import torch
+
+        if img.dtype not in (torch.uint8, torch.float32) or not _is_large(img, size):
+            return False
+        return is_pending(img) or _is_plain(img)
 
     def make(
         self, img: torch.Tensor, size: list[int], interpolation: str = "bilinear", antialias: bool = True
     ) -> torch.Tensor | None:
-        import torch
-
         from fastpipe.kernels.floats import rounding
         from fastpipe.transforms.functional.geometry import resize_tensor
 
-        if img.dtype == torch.float64 or img.ndim not in (3, 4) or rounding() is None:
-            return None
-        return resize_tensor(img, size, interpolation, antialias)
+        return None if rounding() is None else resize_tensor(img, size, interpolation, antialias)
 
 
 class _ResizeOfV2(FasterFunction):
-    """v2's resize of a tensor."""
+    """v2's antialiased resize of a tensor: bilinear, or also bicubic if torch computes with integers."""
 
-    def takes(self, image: object, *args: object, **kwargs: object) -> bool:
-        return _is_plain(image)
+    def takes(
+        self,
+        image: torch.Tensor,
+        size: object,
+        interpolation: object = "bilinear",
+        max_size: object = None,
+        antialias: object = True,
+    ) -> bool:
+        import torch
+
+        mode = getattr(interpolation, "_value_", interpolation)
+        if image.dtype is torch.uint8:
+            is_known = mode in ("bilinear", "bicubic", 2, 3) and image.is_contiguous()
+        else:
+            is_known = mode in ("bilinear", 2) and image.dtype is torch.float32
+        return is_known and bool(antialias) and image.ndim > 2 and _is_large(image, size) and _is_plain(image)
 
     def make(self, image: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor | None:
         from fastpipe.kernels import v2_tensors
 
         return v2_tensors.run("resize", image, *args, **kwargs)
+
+
+def _is_plain(image: torch.Tensor) -> bool:
+    """True for a tensor in main memory with whose operations nothing else interferes."""
+    from fastpipe.kernels.planes import is_plain
+
+    return is_plain(image)

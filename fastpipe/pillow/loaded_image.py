@@ -28,8 +28,8 @@ def transform(
     self: Image.Image, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
 ) -> Image.Image | None:
     """``Image.transform`` to the image's own size, in RGB with a colour; ``rotate`` calls it."""
-    if self.mode != "RGB" or whole_size(size) != self.size[::-1] or resample == Image.Resampling.NEAREST:
-        return None  # to the nearest pixel Pillow is as fast
+    if whole_size(size) != self.size[::-1]:
+        return None
     return _done(warp_operation(self.mode, method, data, resample, fillcolor), self)
 
 
@@ -40,7 +40,7 @@ def filter(self: Image.Image, filter: Any) -> Image.Image | None:
 
 def adjust_hue(img: Image.Image, hue_factor: object) -> Image.Image | None:
     """torchvision's ``adjust_hue`` of a colour image."""
-    if img.mode != "RGB" or not isinstance(hue_factor, (int, float)):
+    if not isinstance(hue_factor, (int, float)):
         return None
     return _done(AdjustHue(hue_factor), img)
 

@@ -169,7 +169,7 @@ class Grayscale(Transform):
         return F.rgb_to_grayscale(img, num_output_channels=self.num_output_channels)
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
-        return (ops.RgbToGrayscale(self.num_output_channels),)
+        return (ops.interned_if_hashable(ops.RgbToGrayscale, self.num_output_channels),)
 
 
 class RandomGrayscale(Transform):
@@ -194,7 +194,7 @@ class RandomGrayscale(Transform):
 
     def draw(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
         if stream_of(generators).bernoulli(float(self.p)):
-            return (ops.RgbToGrayscale(shape.channels),)
+            return (ops.interned_once(ops.RgbToGrayscale, shape.channels),)
         return ()
 
 

@@ -140,6 +140,14 @@ def test_the_rest_is_pillows(name: str, images: Callable[[], dict[str, int]]) ->
     assert made == facts(LEFT[name]())
 
 
+@pytest.mark.parametrize("name", ["few pixels", "nearest pixels", "a palette"])
+def test_what_gains_nothing_goes_to_pillow_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        LEFT[name]()
+    assert not [site for site in LEDGER._sites.values() if site.name.startswith("PIL.Image.Image")]
+
+
 def test_a_filter_of_the_users_is_called_once(images: Callable[[], dict[str, int]]) -> None:
     calls = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,6 @@ BYTES = (IMAGE * 255).to(torch.uint8)
 TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
     "floats": (V1, lambda: F.resize(IMAGE, [50, 60], antialias=True)),
     "bytes": (V1, lambda: F.resize(BYTES, [50], antialias=True)),
-    "halves": (V1, lambda: F.resize(IMAGE.half(), [200, 60], antialias=True)),
     "a batch": (V1, lambda: F.resize(IMAGE.repeat(2, 1, 1, 1), [50, 60], antialias=True)),
     "a crop": (V1, lambda: F.resized_crop(IMAGE, 5, 7, 60, 70, [50, 60], antialias=True)),
     "floats by v2": (V2, lambda: VF.resize(IMAGE, [50, 60])),
@@ -36,6 +36,7 @@ TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
     "a sample": (V2, lambda: V.Resize((50, 60))({"image": tv_tensors.Image(BYTES), "number": 3})["image"]),
 }
 LEFT: dict[str, Callable[[], Any]] = {
+    "halves": lambda: F.resize(IMAGE.half(), [200, 60], antialias=True),
     "without smoothing": lambda: F.resize(IMAGE, [50, 60], antialias=False),
     "cubic": lambda: F.resize(IMAGE, [50, 60], F.InterpolationMode.BICUBIC, antialias=True),
     "doubles": lambda: VF.resize(IMAGE.double(), [50, 60]),
@@ -45,10 +46,6 @@ LEFT: dict[str, Callable[[], Any]] = {
     "a script": lambda: torch.jit.script(F.resize)(IMAGE, [50, 60], antialias=True),
     "the same size": lambda: VF.resize(IMAGE, [97, 131]),
 }
-
-
-def images() -> int:
-    return sum(LEDGER.site("function", name).images for name in (V1, V2))
 
 
 def facts(image: torch.Tensor) -> object:
@@ -76,6 +73,49 @@ def test_what_torchvision_does(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert facts(LEFT[name]()) == expected
+
+
+AT_ONCE: dict[str, Callable[[], Any]] = {
+    "halves": LEFT["halves"],
+    "a small image": lambda: F.resize(BYTES[:, :32, :32], [24, 24], antialias=True),
+    "a small image by v2": lambda: VF.resize(BYTES[:, :32, :32].contiguous(), [24, 24]),
+    "small floats by v2": lambda: VF.resize(IMAGE[:, :32, :32], [24]),
+    "the nearest pixels": lambda: VF.resize(BYTES, [50, 60], VF.InterpolationMode.NEAREST),
+    "the nearest floats": lambda: VF.resize(IMAGE, [50, 60], VF.InterpolationMode.NEAREST),
+    "interleaved bytes": lambda: VF.resize((PIXELS * 255).to(torch.uint8), [50, 60]),
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_what_gains_nothing_goes_to_torchvision_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = facts(AT_ONCE[name]())
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        assert facts(AT_ONCE[name]()) == expected
+    assert not {site.name for site in LEDGER._sites.values()} & {V1, V2}
+
+
+@pytest.mark.parametrize("name", ["a trace", "a graph"])
+def test_torch_traces_torchvision(name: str) -> None:
+    def traced(function: Any) -> list[tuple[type[Warning], str]]:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            if name == "a trace":
+                torch.jit.trace(function, IMAGE)
+            else:
+                torch._dynamo.reset()
+                compiled = torch.compile(function, backend="eager", dynamic=True, fullgraph=True)
+                for size in (40, 60, 90):
+                    compiled(IMAGE[:, :size])
+        return [(one.category, str(one.message)) for one in warned]
+
+    for function in (
+        lambda image: VF.resize(image, [50, 60]),
+        lambda image: F.resize(image, [50, 60], antialias=True),
+    ):
+        expected = traced(function)
+        with fastpipe.install(check=0):
+            assert traced(function) == expected
 
 
 def test_errors_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
