@@ -247,6 +247,18 @@ def test_a_mistake_of_the_user_s_is_the_librarys_to_tell() -> None:
 
 
 @pytest.mark.needs_core
+@pytest.mark.parametrize("antialias", [True, False, None])
+@pytest.mark.parametrize("interpolation", list(F.InterpolationMode))
+def test_the_same_size_is_refused_as_another(interpolation: Any, antialias: bool | None) -> None:
+    def resized(image: torch.Tensor) -> torch.Tensor:
+        compose = v2.Compose([v2.Resize([*image.shape[-2:]], interpolation, antialias=antialias)])
+        return compose(F.resize(image, [*image.shape[-2:]], interpolation, antialias=antialias))
+
+    with plainly():
+        expected = outcome(lambda: resized(opened()))
+    assert outcome(lambda: resized(opened())) == expected
+
+
 def test_the_account() -> None:
     fastpipe.uninstall()
     recipe = RECIPES["training"]()

@@ -9,7 +9,6 @@ such as draws, boxes, masks and checks, is torchvision's own code.
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NoReturn, TypeAlias, TypeVar
@@ -227,11 +226,10 @@ OPERATIONS: dict[str, Callable[..., ops.Operation]] = {
 # -- functions on stand-ins for PIL images
 
 
+_PIXEL = PIL.Image.new("L", (1, 1))
+
+
 def _resize(image: PilStandIn, antialias: object = True, **given: object) -> StandIn:
-    if antialias is False:
-        warnings.warn(
-            "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
-        )
     resize = resize_of(image.shape.size, **given)
     return image if resize is None else after(image, resize)
 
@@ -284,8 +282,11 @@ _KEEPS_SHAPE = {"elastic", "erase", "gaussian_blur", "jpeg"}
 
 def _on_pil(name: str, image: PilStandIn, /, *args: object, **kwargs: object) -> StandIn:
     given = given_by_name(name, args, kwargs)
+    if given.get("antialias") is False:  # torchvision warns, in a line of its own
+        place = {"top": 0, "left": 0, "height": 1, "width": 1} if name == "resized_crop" else {}
+        getattr(F, name)(_PIXEL, **place, size=[1, 1], antialias=False)
     if name == "resized_crop":
-        return cropped_first(_on_pil, image, given)
+        return cropped_first(_on_pil, image, {**given, "antialias": True})
     if name in _ON_PIL:
         return _ON_PIL[name](image, **given)
     if name in OPERATIONS:
@@ -363,6 +364,7 @@ _SIZED = frozenset({*MOVES, "pad", "resize"})
 def _tensor_resize(image: TensorLike, antialias: object = True, **given: object) -> StandIn:
     like = resize_of(tuple(image.shape[-2:]), **given)
     if like is None:
+        F.resize(image.as_subclass(torch.Tensor), antialias=antialias, **given)  # refuses some interpolations
         return image
     interpolation = given.get("interpolation", "bilinear")
     return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias})

@@ -268,3 +268,15 @@ def test_a_transform_of_v1_takes_an_image_alone(inputs: tuple[Any, ...]) -> None
         )
         assert same(made, expected) if len(inputs) == 1 else made == expected
         assert torch.equal(state, expected_state)
+
+
+@pytest.mark.parametrize("transform", ["Resize", "RandomResizedCrop"])
+def test_a_warning_is_of_torchvisions_line(transform: str, programs: list[Any]) -> None:
+    places = []
+    for library in (theirs, v2):
+        compose = library.Compose([getattr(library, transform)((20, 24), antialias=False)])
+        with pytest.warns(UserWarning, match="Anti-alias option is always applied") as warned:
+            compose(Image.fromarray(PHOTO))
+        places.append([(one.filename, one.lineno) for one in warned])
+    assert places[0] == places[1]
+    assert len(programs) == 1
