@@ -63,6 +63,8 @@ BY_PIXEL = frozenset(
     }
 )
 """Functions for which each pixel of the result depends on the same pixel of the input alone."""
+_ROUNDED_BY_PLACE = frozenset({"adjust_hue", "adjust_saturation"})
+"""Those for which torch rounds the last values of a plane of float16 or bfloat16 otherwise than the values before."""
 
 
 def tensor_operation(
@@ -86,7 +88,8 @@ def tensor_operation(
         height, width, channels = sized.output_shape(ImageShape(*shape))
     else:
         height, width, channels = size or shape
-    return TensorOperation(name, given, (height, width, channels), like, name in BY_PIXEL)
+    by_place = name in _ROUNDED_BY_PLACE and shape.dtype in (torch.float16, torch.bfloat16)
+    return TensorOperation(name, given, (height, width, channels), like, name in BY_PIXEL and not by_place)
 
 
 def _like(name: str, given: Arguments) -> Operation | None:

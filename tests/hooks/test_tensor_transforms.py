@@ -54,6 +54,14 @@ RECIPES: dict[str, Callable[[], Any]] = {
     "to image": lambda: v2.Compose([v2.ToImage(), v2.RandomResizedCrop(64), *PIXELS, v2.ToPureTensor()]),
     "an image": lambda: v2.Compose([v2.ToImage(), v2.RandomCrop(64, padding=4)]),
     "an image of floats": lambda: v2.Compose([v2.ToImage(), v2.Resize(40), *PIXELS]),
+    "halves": lambda: v2.Compose(
+        [
+            v2.ToDtype(torch.bfloat16, scale=True),
+            v2.ColorJitter(hue=(0.07, 0.07)),
+            v2.ColorJitter(saturation=(1.3, 1.3)),
+            v2.RandomCrop(50),
+        ]
+    ),
     "uint8": lambda: v2.Compose([v2.RandomCrop(64), v2.RandomVerticalFlip()]),
     "a crop": lambda: v2.Compose([v2.RandomCrop(64)]),
     "cropped last": lambda: v2.Compose([v2.Resize(70), v2.CenterCrop(64)]),
