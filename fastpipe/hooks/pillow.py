@@ -38,7 +38,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _resize(image: Image.Image, size: object = None, resample: object = None, *_: object, **__: object) -> bool:
     width, height = size if _is_size(size) else (0, 0)
     if resample == 0:  # to the nearest pixel
-        return width * height >= 16_000
+        return width * height >= (40_000 if image.mode == "RGB" else 16_000)
     return max(image.width * image.height, width * height) >= 3000
 
 

@@ -126,6 +126,7 @@ LEFT: dict[str, Callable[[], Image.Image]] = {
     "to another size": lambda: loaded().transform((50, 60), Image.Transform.AFFINE, TURN, 2, fillcolor=(0, 0, 0)),
     "a size that is gone through once": lambda: loaded().resize(iter((40, 50))),  # type: ignore[arg-type]
     "nearest pixels": lambda: loaded().resize((40, 50), Image.Resampling.NEAREST),
+    "some more nearest pixels": lambda: loaded().resize((192, 192), Image.Resampling.NEAREST),
     "another filter": lambda: loaded().filter(ImageFilter.MedianFilter(3)),
     "a file": lambda: Image.open(io.BytesIO(corpus.save(corpus.photo(55, 83, 9), "BMP"))).resize((20, 30)),
 }
@@ -140,7 +141,7 @@ def test_the_rest_is_pillows(name: str, images: Callable[[], dict[str, int]]) ->
     assert made == facts(LEFT[name]())
 
 
-@pytest.mark.parametrize("name", ["few pixels", "nearest pixels", "a palette"])
+@pytest.mark.parametrize("name", ["few pixels", "nearest pixels", "some more nearest pixels", "a palette"])
 def test_what_gains_nothing_goes_to_pillow_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
