@@ -231,6 +231,7 @@ class JobOperations:
         coefficients: Sequence[float],
         filter: int = Filter.NEAREST,
         fill: Sequence[int] = (0, 0, 0),
+        rgbx_pad: int = _OPAQUE,
     ) -> None:
         """Adds Pillow's ``transform``.
 
@@ -240,9 +241,11 @@ class JobOperations:
             coefficients: six or eight finite numbers, as Pillow has them.
             filter: NEAREST, BILINEAR or BICUBIC.
             fill: the channels outside of the image, 0 to 255; Pillow's ``fillcolor``.
+            rgbx_pad: the fourth byte of the new image in Pillow's memory, outside only with NEAREST: 255 where Pillow
+                gets a colour, else 0.
         """
         padded = (*coefficients, *_NO_COEFFICIENTS[len(coefficients) :])
-        _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, _OPAQUE, *padded)
+        _WARP.pack_into(self._operations, self._next(), kind, 0, *size, filter, *fill, rgbx_pad, *padded)
 
     def blur(self, kind: int, x: float, y: float) -> None:
         """Adds Pillow's BOX_BLUR or GAUSSIAN_BLUR with a horizontal and a vertical radius, 0 to 2**20."""

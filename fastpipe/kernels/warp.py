@@ -54,19 +54,28 @@ def add_warp(
     coefficients: Sequence[float],
     interpolation: str,
     fill: Fill,
+    rgbx_pad: int = 255,
 ) -> bool:
-    """Adds an affine or perspective warp to a job; False if the core doesn't take the coefficients."""
+    """Adds an affine or perspective warp to a job; False if the core doesn't take the coefficients.
+
+    `rgbx_pad` is 0 where Pillow gets no colour; torchvision always gives it one.
+    """
     if not all(map(math.isfinite, coefficients)):
         return False
     levels = _levels(fill)
     colour = levels * 3 if len(levels) == 1 else levels
-    if kind is not core.Kind.AFFINE or not _add_shift(job, size, coefficients, interpolation, colour):
-        job.warp(kind, size, coefficients, FILTERS[interpolation], colour)
+    if kind is not core.Kind.AFFINE or not _add_shift(job, size, coefficients, interpolation, colour, rgbx_pad):
+        job.warp(kind, size, coefficients, FILTERS[interpolation], colour, rgbx_pad)
     return True
 
 
 def _add_shift(
-    job: core.Job, size: tuple[int, int], coefficients: Sequence[float], interpolation: str, colour: Sequence[int]
+    job: core.Job,
+    size: tuple[int, int],
+    coefficients: Sequence[float],
+    interpolation: str,
+    colour: Sequence[int],
+    rgbx_pad: int,
 ) -> bool:
     """Adds an affine warp that only moves whole pixels, as a crop with a border; False for any other warp."""
     a, b, right, d, e, down = coefficients
@@ -80,7 +89,7 @@ def _add_shift(
     sides = max(-x, 0), max(-y, 0), max(x, 0), max(y, 0)
     if any(sides):
         red, green, blue = colour
-        job.pad(*sides, core.Padding.CONSTANT, (red, green, blue))
+        job.pad(*sides, core.Padding.CONSTANT, (red, green, blue), rgbx_pad)
     return True
 
 

@@ -78,6 +78,7 @@ from fastpipe.ops.warps import (
     ElasticTransform,
     Perspective,
     PerspectiveBy,
+    PillowPerspective,
     Rotate,
     least_pixels_of_warp,
 )
@@ -123,6 +124,7 @@ __all__ = [
     "PilToTensor",
     "PillowBoxBlur",
     "PillowGaussianBlur",
+    "PillowPerspective",
     "Posterize",
     "Resize",
     "ResizeWindow",

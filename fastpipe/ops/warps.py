@@ -159,6 +159,8 @@ class AffineBy(Operation):
 
     op: ClassVar[str] = "affine_by"
     takes_arrays_alone: ClassVar[bool] = True
+    _method: ClassVar[Image.Transform] = Image.Transform.AFFINE
+    _kind: ClassVar[Kind] = Kind.AFFINE
     matrix: tuple[float, ...]
     interpolation: InterpolationMode
     fill: float | tuple[float, ...] | None = None
@@ -167,7 +169,7 @@ class AffineBy(Operation):
         resample = pil_modes_mapping[self.interpolation]
 
         def warped(picture: Image.Image) -> Image.Image:
-            return picture.transform(picture.size, Image.Transform.AFFINE, self.matrix, resample, fillcolor=self.fill)
+            return picture.transform(picture.size, self._method, self.matrix, resample, fillcolor=self.fill)
 
         return through_pillow(image, warped)
 
@@ -176,7 +178,8 @@ class AffineBy(Operation):
         whole = fill is None or (isinstance(fill, (list, tuple)) and len(fill) == shape.channels)
         if not whole or mode not in kernels.FILTERS:
             return False
-        return kernels.add_warp(job, Kind.AFFINE, shape.size, self.matrix, mode, fill)
+        rgbx_pad = 0 if fill is None else 255
+        return kernels.add_warp(job, self._kind, shape.size, self.matrix, mode, fill, rgbx_pad)
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
         back = np.array([*self.matrix, 0, 0, 1], dtype=np.float64)
@@ -188,6 +191,21 @@ class AffineBy(Operation):
         if shears:
             return "sheared by " + ", ".join(shears)
         return f"shifted by {-c:g}, {-f:g} px"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PillowPerspective(AffineBy):
+    """Pillow's ``Image.transform`` with eight coefficients from new pixels to old ones; for uint8 arrays only."""
+
+    op: ClassVar[str] = "perspective"
+    _method: ClassVar[Image.Transform] = Image.Transform.PERSPECTIVE
+    _kind: ClassVar[Kind] = Kind.PERSPECTIVE
+
+    def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
+        return PerspectiveBy(self.matrix).point_transform(shape)
+
+    def words(self) -> str:
+        return PerspectiveBy.phrase
 
 
 @register

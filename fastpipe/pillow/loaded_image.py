@@ -27,7 +27,7 @@ def resize(
 def transform(
     self: Image.Image, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
 ) -> Image.Image | None:
-    """``Image.transform`` to the image's own size, in RGB with a colour; ``rotate`` calls it."""
+    """``Image.transform`` to the image's own size, in RGB; ``rotate`` calls it."""
     if whole_size(size) != self.size[::-1]:
         return None
     return _done(warp_operation(self.mode, method, data, resample, fillcolor), self)

@@ -15,9 +15,9 @@ from fastpipe.ops import (
     HFlip,
     Margin,
     Operation,
-    PerspectiveBy,
     PillowBoxBlur,
     PillowGaussianBlur,
+    PillowPerspective,
     Transpose,
     VFlip,
     interned_once,
@@ -112,7 +112,7 @@ def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: obje
 
 _WARPS: dict[int, tuple[Callable[..., Operation], int]] = {
     Image.Transform.AFFINE: (AffineBy, 6),
-    Image.Transform.PERSPECTIVE: (PerspectiveBy, 8),
+    Image.Transform.PERSPECTIVE: (PillowPerspective, 8),
 }
 """The operations of `PIL.Image.Image.transform`, by its method, with the number of their coefficients."""
 
@@ -124,20 +124,20 @@ _WARP_MODES: dict[int, InterpolationMode] = {
 
 
 def warp_operation(mode: str, method: Any, data: Any, resample: Any, fillcolor: Any) -> Operation | None:
-    """The operation of ``transform`` to an image's own size, in RGB.
-
-    None if Pillow has to interpret the arguments, and for a missing fill colour, with which Pillow leaves a fourth byte
-    that the core can't reproduce.
-    """
+    """The operation of ``transform`` to an image's own size, in RGB; None if Pillow has to interpret the arguments."""
     kind, interpolation = _WARPS.get(method), _WARP_MODES.get(resample)
-    colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
-    if kind is None or interpolation is None or not isinstance(data, (list, tuple)) or not isinstance(colour, tuple):
+    if kind is None or interpolation is None or not isinstance(data, (list, tuple)):
         return None
     make, count = kind
     numbers = data[:count]
     if len(numbers) < count or not all(isinstance(number, (int, float)) for number in numbers):
         return None
-    if len(colour) != len(mode) or not all(isinstance(value, int) and 0 <= value <= 255 for value in colour):
+    if fillcolor is None:
+        return make(tuple(map(float, numbers)), interpolation)
+    colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
+    if not isinstance(colour, tuple) or len(colour) != len(mode):
+        return None
+    if not all(isinstance(value, int) and 0 <= value <= 255 for value in colour):
         return None
     return make(tuple(map(float, numbers)), interpolation, colour if mode == "RGB" else colour * 3)
 

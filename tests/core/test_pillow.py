@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageOps
+from PIL import Image, ImageFilter, ImageOps
 from program.test_any_program import ANY, by_torchvision
 
 from fastpipe import core
 from fastpipe.core import Status, pillow
 from fastpipe.core.structs import Isa
-from fastpipe.ops import REGISTRY, Operation
+from fastpipe.ops import REGISTRY, AffineBy, HFlip, Operation, PillowBoxBlur, PillowPerspective
+from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.program import lower
 from fastpipe.program.core_job import add_steps
 from fastpipe.types import ImageShape, Recipe
@@ -101,6 +102,31 @@ def test_the_fourth_byte_is_pillows(data: Any, height: int, width: int, rgbx_pad
             return
         np.testing.assert_array_equal(np.asarray(made), np.asarray(expected), err_msg=f"{isa.name} {steps}")
         np.testing.assert_array_equal(four_bytes(made), four_bytes(expected), err_msg=f"{isa.name} {steps}")
+
+
+TURN, TILT = (0.9, 0.2, 1.0, -0.1, 1.1, 2.5), (1.1, 0.1, -5.0, 0.05, 0.9, 3.0, 0.001, -0.0005)
+WARPS = {
+    "affine": (AffineBy, Image.Transform.AFFINE, TURN),
+    "scaled": (AffineBy, Image.Transform.AFFINE, (0.9, 0.0, 1.0, 0.0, 1.1, -2.5)),
+    "shifted": (AffineBy, Image.Transform.AFFINE, (1.0, 0.0, 3.0, 0.0, 1.0, -5.0)),
+    "perspective": (PillowPerspective, Image.Transform.PERSPECTIVE, TILT),
+}
+
+
+@pytest.mark.parametrize("rgbx_pad", [255, 0, 100, None])
+@pytest.mark.parametrize("filter", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("name", WARPS)
+def test_the_fourth_byte_of_a_warp_without_a_colour(name: str, filter: str, rgbx_pad: int | None) -> None:
+    kind, method, numbers = WARPS[name]
+    image = picture(37, 41, rgbx_pad)
+    operation = kind(numbers, InterpolationMode(filter))
+    expected = image.transform(image.size, method, numbers, pil_modes_mapping[InterpolationMode(filter)])
+    later = expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT).filter(ImageFilter.BoxBlur(2))
+    for isa, context in contexts().items():
+        for steps, theirs in (((operation,), expected), ((operation, HFlip(), PillowBoxBlur(2)), later)):
+            made = run(context, image, Recipe(ImageShape(37, 41), steps))
+            assert made is not None
+            np.testing.assert_array_equal(four_bytes(made), four_bytes(theirs), err_msg=isa.name)
 
 
 SIZES = [(1, 1), (1, 7), (5, 3), (64, 48), (33, 4096), (2047, 2048), (1024, 4096)]

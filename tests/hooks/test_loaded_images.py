@@ -23,6 +23,7 @@ from fastpipe.pillow import loaded_image
 pytestmark = pytest.mark.needs_core
 
 TURN = math.cos(0.3), math.sin(0.3), 3.0, -math.sin(0.3), math.cos(0.3), 5.0
+TILT = 1.1, 0.1, -5.0, 0.05, 0.9, 3.0, 0.001, -0.0005
 METHODS = ("resize", "transform", "filter")
 
 
@@ -41,7 +42,8 @@ def images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], dict[str, i
 
 
 def facts(image: Image.Image) -> object:
-    return type(image), image.mode, image.size, image.info, image.tobytes()
+    fourth = image.tobytes("raw", "RGBX") if image.mode == "RGB" else None
+    return type(image), image.mode, image.size, image.info, image.tobytes(), fourth
 
 
 WORK: dict[str, tuple[str, Callable[[Image.Image], Image.Image]]] = {
@@ -63,6 +65,8 @@ WORK: dict[str, tuple[str, Callable[[Image.Image], Image.Image]]] = {
 WARPS: dict[str, Callable[[Image.Image], Image.Image]] = {
     "turned": lambda image: image.rotate(17, Image.Resampling.BILINEAR, fillcolor=(1, 2, 3)),
     "warped": lambda image: image.transform(image.size, Image.Transform.AFFINE, TURN, 3, fillcolor=(9, 8, 7)),
+    "turned without a colour": lambda image: image.rotate(17, Image.Resampling.BICUBIC),
+    "tilted without a colour": lambda image: image.transform(image.size, Image.Transform.PERSPECTIVE, TILT, 2),
 }
 
 
@@ -122,7 +126,6 @@ LEFT: dict[str, Callable[[], Image.Image]] = {
     "few pixels": lambda: loaded(height=8, width=8).resize((9, 9)),
     "its own size": lambda: loaded().resize((131, 97)),
     "in two steps": lambda: loaded(height=600, width=700).resize((40, 30), 2, reducing_gap=2.0),
-    "without a colour": lambda: loaded().rotate(17, Image.Resampling.BILINEAR),
     "to another size": lambda: loaded().transform((50, 60), Image.Transform.AFFINE, TURN, 2, fillcolor=(0, 0, 0)),
     "a size that is gone through once": lambda: loaded().resize(iter((40, 50))),  # type: ignore[arg-type]
     "nearest pixels": lambda: loaded().resize((40, 50), Image.Resampling.NEAREST),

@@ -110,6 +110,15 @@ for _filter in (Image.Resampling.NEAREST, Image.Resampling.BILINEAR, Image.Resam
             image.size, Image.Transform.PERSPECTIVE, [*TILT], by, fillcolor=(0, 0, 0)
         ),
         f"rotated by {_filter.name}": lambda image, by=_filter: image.rotate(13, by, fillcolor=(1, 2, 3)),
+        f"affine without a colour by {_filter.name}": lambda image, by=_filter: image.transform(
+            image.size, 0, TURN, by
+        ),
+        f"perspective without a colour by {_filter.name}": lambda image, by=_filter: image.transform(
+            image.size, Image.Transform.PERSPECTIVE, TILT, by
+        ),
+        f"rotated without a colour by {_filter.name}": lambda image, by=_filter: image.rotate(13, by),
+        f"moved without a colour by {_filter.name}": lambda image, by=_filter: image.rotate(0, by, translate=(3, -5)),
+        f"gray without a colour by {_filter.name}": lambda image, by=_filter: image.convert("L").rotate(-31, by),
         f"moved by {_filter.name}": lambda image, by=_filter: image.rotate(0, by, False, None, (3, -5), (4, 5, 6)),
         f"gray by {_filter.name}": lambda image, by=_filter: image.convert("L").rotate(-31, by, fillcolor=77),
     }
@@ -125,7 +134,6 @@ MADE: dict[str, Change] = {
     "resize with a small gap": lambda image: image.resize((10, 8), 2, None, 1.5),
     "reduce": lambda image: image.reduce(3),
     "reduce a box": lambda image: image.reduce((3, 2), (5, 6, 90, 95)),
-    "rotate": lambda image: image.rotate(13),
     "rotate to a larger one": lambda image: image.rotate(13, 2, True, fillcolor=(1, 2, 3)),
     "warped to another size": lambda image: image.transform((50, 40), 0, TURN, 2, fillcolor=(1, 2, 3)),
     "warped in a colour's name": lambda image: image.transform(image.size, 0, TURN, 2, fillcolor="red"),
