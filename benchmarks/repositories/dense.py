@@ -399,6 +399,39 @@ def yolov5(name: str) -> Any:
     return torch.from_numpy(np.ascontiguousarray(image.transpose((2, 0, 1))[::-1])), name
 
 
+@pipeline("ultralytics/yolov5: mosaic")
+def mosaic(photos: Photos) -> Iterable[Any]:
+    """Four images around a point, warped by cv2 to one, whose colours are looked up in tables."""
+
+    def sample(index: int) -> Any:
+        middle = [random.randint(160, 480) for _ in range(2)]
+        large = np.full((640, 640, 3), 114, dtype=np.uint8)
+        for place, number in enumerate([index, *random.choices(range(len(photos.files)), k=3)]):
+            image = cv2.imread(photos.files[number])
+            scale = 320 / max(image.shape[:2])
+            image = cv2.resize(image, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+            (x, right), (y, down) = zip(middle, (place % 2, place // 2), strict=True)
+            height = min(image.shape[0], 640 - y if down else y)
+            width = min(image.shape[1], 640 - x if right else x)
+            part = image[:height] if down else image[-height:]
+            part = part[:, :width] if right else part[:, -width:]
+            top, left = y if down else y - height, x if right else x - width
+            large[top : top + height, left : left + width] = part
+        matrix = cv2.getRotationMatrix2D((320, 320), random.uniform(-10, 10), random.uniform(0.5, 1.5))
+        matrix[:, 2] -= 160
+        image = cv2.warpAffine(large, matrix, (320, 320), borderValue=(114, 114, 114))
+        hue, saturation, value = cv2.split(cv2.cvtColor(image, cv2.COLOR_BGR2HSV))
+        gains = np.random.uniform(-1, 1, 3) * [0.015, 0.7, 0.4] + 1  # noqa: NPY002
+        levels = [np.arange(256) * gain for gain in gains]
+        tables = [levels[0] % 180, levels[1].clip(0, 255), levels[2].clip(0, 255)]
+        channels = zip((hue, saturation, value), tables, strict=True)
+        merged = cv2.merge([cv2.LUT(channel, table.astype(np.uint8)) for channel, table in channels])
+        image = cv2.cvtColor(merged, cv2.COLOR_HSV2BGR)
+        return torch.from_numpy(np.ascontiguousarray(image.transpose((2, 0, 1))[::-1])), index
+
+    return loader(len(photos.files), sample, 8)
+
+
 @of_mask("NVlabs/SPADE")
 def spade(image: Any, mask: Any) -> Any:
     """A chain for each sample, of the numbers that were drawn for it."""

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import base64
 import io
+import random
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from _pipelines import BICUBIC, DataLoader, Make, Photos, T, by_file, chains, of_file, opened, own, pipeline, tensor
+from _pipelines import (
+    BICUBIC,
+    DataLoader,
+    Make,
+    Photos,
+    T,
+    by_file,
+    chains,
+    loader,
+    of_file,
+    opened,
+    own,
+    pipeline,
+    tensor,
+)
 from PIL import Image
 from torch.utils.data import IterableDataset
 from torchvision_here import module
@@ -128,3 +144,42 @@ def instruct_pix2pix(name: str) -> Any:
 
 
 _PAIRED = T.Compose([T.CenterCrop(256), T.RandomHorizontalFlip()])
+
+
+@pipeline("tencent-ailab/IP-Adapter: training")
+def ip_adapter(photos: Photos) -> Iterable[Any]:
+    """One opened file for a chain and a processor, and batches of the repository's own."""
+    chain = T.Compose([T.Resize(512, T.InterpolationMode.BILINEAR), T.CenterCrop(512), *tensor([0.5], [0.5])])
+    process = hf().CLIPImageProcessor()
+
+    def sample(index: int) -> Any:
+        raw = Image.open(photos.files[index])
+        image = chain(raw.convert("RGB"))
+        return image, process(images=raw, return_tensors="pt").pixel_values, int(random.random() < 0.05)
+
+    def collate(samples: Any) -> Any:
+        images, clip, dropped = zip(*samples, strict=True)
+        return {"images": torch.stack(images), "clip_images": torch.cat(clip, dim=0), "dropped": dropped}
+
+    return loader(len(photos.files), sample, 8, collate_fn=collate)
+
+
+@pipeline("lucidrains/DALLE-pytorch: skipped files")
+def dalle(photos: Photos) -> Iterable[Any]:
+    """Files that end too early or are no images, in whose place the next one is taken."""
+    root = Path(tempfile.mkdtemp())
+    for number, name in enumerate(photos.files):
+        data = Path(name).read_bytes()
+        broken = {3: data[: len(data) // 2], 5: b"no image"}.get(number % 10, data)
+        (root / f"{number}.jpg").write_bytes(broken)
+    square = T.RandomResizedCrop(128, scale=(0.75, 1.0), ratio=(1.0, 1.0))
+    to_rgb = T.Lambda(lambda image: image.convert("RGB") if image.mode != "RGB" else image)
+    chain = T.Compose([to_rgb, square, T.ToTensor()])
+
+    def sample(index: int) -> Any:
+        try:
+            return index, chain(Image.open(root / f"{index}.jpg"))
+        except OSError:
+            return sample((index + 1) % len(photos.files))
+
+    return loader(len(photos.files), sample)
