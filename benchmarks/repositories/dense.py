@@ -421,7 +421,7 @@ def mosaic(photos: Photos) -> Iterable[Any]:
         matrix[:, 2] -= 160
         image = cv2.warpAffine(large, matrix, (320, 320), borderValue=(114, 114, 114))
         hue, saturation, value = cv2.split(cv2.cvtColor(image, cv2.COLOR_BGR2HSV))
-        gains = np.random.uniform(-1, 1, 3) * [0.015, 0.7, 0.4] + 1  # noqa: NPY002
+        gains = np.random.uniform(-1, 1, 3) * [0.015, 0.7, 0.4] + 1
         levels = [np.arange(256) * gain for gain in gains]
         tables = [levels[0] % 180, levels[1].clip(0, 255), levels[2].clip(0, 255)]
         channels = zip((hue, saturation, value), tables, strict=True)

@@ -75,11 +75,11 @@ def _framed(image: Any) -> Any:
 
 
 def _turned(image: Any) -> Any:
-    return image.rotate(np.random.uniform(-20, 20), resample=Image.BILINEAR)  # noqa: NPY002
+    return image.rotate(np.random.uniform(-20, 20), resample=Image.BILINEAR)
 
 
 def _cut(image: Any) -> Any:
-    x, y = (np.random.randint(0, side - 224) if side > 224 else 0 for side in image.size)  # noqa: NPY002
+    x, y = (np.random.randint(0, side - 224) if side > 224 else 0 for side in image.size)
     return image.crop((x, y, x + 224, y + 224))
 
 
@@ -121,13 +121,13 @@ def cnn_image_retrieval(photos: Photos) -> Iterable[Any]:
 def east(name: str) -> Any:
     """Another height, a turn, a square, a chain for each sample, and a map of scores that cv2 draws."""
     image = opened(name)
-    height = int(np.around(image.height * (1 + 0.2 * (np.random.rand() * 2 - 1))))  # noqa: NPY002
+    height = int(np.around(image.height * (1 + 0.2 * (np.random.rand() * 2 - 1))))
     image = image.resize((image.width, height), Image.BILINEAR)
-    image = image.rotate(10 * (np.random.rand() * 2 - 1), Image.BILINEAR)  # noqa: NPY002
+    image = image.rotate(10 * (np.random.rand() * 2 - 1), Image.BILINEAR)
     if min(image.size) < 512:
         scale = 512 / min(image.size)
         image = image.resize((math.ceil(image.width * scale), math.ceil(image.height * scale)), Image.BILINEAR)
-    x, y = (int(np.random.rand() * (side - 512)) for side in image.size)  # noqa: NPY002
+    x, y = (int(np.random.rand() * (side - 512)) for side in image.size)
     image = image.crop((x, y, x + 512, y + 512))
     chain = T.Compose([T.ColorJitter(0.5, 0.5, 0.5, 0.25), *tensor(HALF, HALF)])
     scores = np.zeros((128, 128, 1), np.float32)
@@ -158,7 +158,7 @@ def bts(photos: Photos) -> Iterable[Any]:
         if random.random() > 0.5:
             changed = pixels ** random.uniform(0.9, 1.1) * random.uniform(0.75, 1.25)
             white = np.ones(pixels.shape[:2])
-            colours = np.random.uniform(0.9, 1.1, size=3)  # noqa: NPY002
+            colours = np.random.uniform(0.9, 1.1, size=3)
             changed *= np.stack([white * colour for colour in colours], axis=2)
             pixels = np.clip(changed, 0, 1)
         return {"image": _NORMALIZE(torch.from_numpy(pixels.transpose(2, 0, 1))), "depth": metres.transpose(2, 0, 1)}
@@ -367,7 +367,7 @@ class RandAugment:
         if kind == "turn":
             return image.rotate(9 * sign)
         if kind == "cut":
-            x, y = (int(np.random.uniform(side)) for side in image.size)  # noqa: NPY002
+            x, y = (int(np.random.uniform(side)) for side in image.size)
             image = image.copy()
             ImageDraw.Draw(image).rectangle((x, y, x + 12, y + 12), (125, 123, 114))
             return image
