@@ -94,10 +94,10 @@ def interlaced_png(height: int, width: int) -> bytes:
 
 
 def png_that_does_not_inflate(height: int, width: int) -> bytes:
-    """A PNG in RGB whose checksums are right, but whose stream ends in the middle."""
+    """A PNG in RGB whose checksums are right, but whose stream is broken in its first row."""
     rows = zlib.compress(b"".join(b"\0" + row.tobytes() for row in photo(height, width)))
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    pixels = rows[: len(rows) // 2] + bytes([255] * (len(rows) // 2))
+    pixels = rows[:60] + bytes([255] * (len(rows) - 60))
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 

@@ -144,7 +144,7 @@ def run_drawn(
             raise_interruption(error)
             failed = error
             raise_again(image, error)
-            if is_pending(image) and not is_opened_file(image):
+            if isinstance(image, Image.Image) and is_pending(image) and not is_opened_file(image):
                 image.load()  # Pillow raises a broken file's error before the draws, where the image was made
     try:
         for transform in (*run.drawn, *run.unplanned):
