@@ -274,7 +274,7 @@ def test_any_change_of_a_byte_is_raised_at_once_or_not_at_all(
         data = change(sound, draws)
 
         def first(opened: Callable[[], Any], method: str, data: bytes = data) -> Any:
-            """What the image's first method raises; else None, and the pixels."""
+            """Returns the error that the image's first method raises; else None, and the pixels."""
             try:
                 image = opened()
                 result = getattr(image, method)(*["RGB"][: method == "convert"])
