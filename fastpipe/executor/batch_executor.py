@@ -7,6 +7,7 @@ with targets.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import overload
@@ -15,7 +16,7 @@ from fastpipe.core import thread_resources
 from fastpipe.executor.batch import BatchSpec, ImageBatch
 from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.image_stages import ImageStages
-from fastpipe.executor.stage_times import Row, Stage, StageClock
+from fastpipe.executor.stage_times import Row, Stage
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.rng import copied_generators, keyed_generators
 from fastpipe.sources.threads import map_in_threads
@@ -238,3 +239,30 @@ class PendingBatch:
                 break
         else:
             self._tasks[position] = None
+
+
+class StageClock:
+    """Measures the stages of one batch: called with each stage when it is done, or with None to restart the clock.
+
+    Args:
+        row: the row to which times are added; None to measure nothing.
+    """
+
+    __slots__ = ("_row", "_since")
+
+    def __init__(self, row: Row | None) -> None:
+        self._row = row
+        self._since = 0.0
+
+    def __call__(self, done: Stage | None) -> None:
+        if self._row is None:
+            return
+        now = time.perf_counter()
+        if done is not None:
+            self._row[done] += now - self._since
+        self._since = now
+
+    def count(self, images: int) -> None:
+        """Adds to the number of images."""
+        if self._row is not None:
+            self._row[Stage.IMAGES] += images

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from enum import IntEnum
 from typing import TypeAlias, cast
 
@@ -41,30 +40,3 @@ class StageTimes:
         """The sum of all processes so far."""
         total: NDArray[np.float64] = self._rows.sum(0).numpy()
         return total
-
-
-class StageClock:
-    """Measures the stages of one batch: called with each stage when it is done, or with None to restart the clock.
-
-    Args:
-        row: the row to which times are added; None to measure nothing.
-    """
-
-    __slots__ = ("_row", "_since")
-
-    def __init__(self, row: Row | None) -> None:
-        self._row = row
-        self._since = 0.0
-
-    def __call__(self, done: Stage | None) -> None:
-        if self._row is None:
-            return
-        now = time.perf_counter()
-        if done is not None:
-            self._row[done] += now - self._since
-        self._since = now
-
-    def count(self, images: int) -> None:
-        """Adds to the number of images."""
-        if self._row is not None:
-            self._row[Stage.IMAGES] += images
