@@ -13,7 +13,7 @@ from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load_array
 from fastpipe.errors import DatasetError
 from fastpipe.executor import (
     BatchSpec,
-    CoreRun,
+    CoreTasks,
     ImageBatch,
     ImageStages,
     SampleTask,
@@ -139,12 +139,12 @@ class ArrayStages(ImageStages):
     def lower(self, tasks: Sequence[SampleTask]) -> None:
         """Does nothing: a drawn window needs no lowering to be read."""
 
-    def start(
+    def fill_jobs(
         self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
-    ) -> CoreRun:
-        """Reads each array into its place in the batch, all of one form in one call of the core."""
+    ) -> CoreTasks:
+        """Reads each array into its place in the batch, all of one form in one call of the core; no job is left."""
         if places is None or not tasks or resources is None or not tasks[0].encoded.form.in_order:
-            return CoreRun(list(tasks))
+            return CoreTasks(list(tasks))
         form: Form = tasks[0].encoded.form
         out = places.images
         assert out is not None  # the tasks were accepted
@@ -162,7 +162,7 @@ class ArrayStages(ImageStages):
                 rejected.append(task)
         statuses = core.read_arrays(form.in_core(), parts, resources.pool)
         rejected += [task for task, status in zip(alike, statuses, strict=True) if status != core.Status.OK]
-        return CoreRun(rejected)
+        return CoreTasks(rejected)
 
     def make(self, task: SampleTask, out: torch.Tensor | None) -> None:
         content = task.encoded.content

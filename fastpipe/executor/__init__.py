@@ -5,14 +5,14 @@ from fastpipe.executor.batch import (
     BatchSpec,
     CollatedBatch,
     ImageBatch,
+    SlotAllocator,
     batch_bytes,
     batch_memory,
     moved_together,
 )
 from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
-from fastpipe.executor.core_run import CoreRun, SlotAllocator
 from fastpipe.executor.epochs import SharedEpoch, in_epochs
 from fastpipe.executor.image_stages import DecodeOptions, ImageStages, StageOptions, upright
 from fastpipe.executor.pixel_stages import PixelArray, PixelStages
 from fastpipe.executor.stage_times import Row, Stage, StageTimes
-from fastpipe.executor.tasks import SampleTask
+from fastpipe.executor.tasks import CoreTasks, SampleTask

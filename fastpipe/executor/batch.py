@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 
@@ -70,6 +71,23 @@ class CollatedBatch:
     """
 
     parts: object
+
+
+class SlotAllocator(Protocol):
+    """The slots of a batch in one tensor; `BatchBuilder` implements it."""
+
+    @property
+    def images(self) -> torch.Tensor | None:
+        """The tensor, once a task has been accepted."""
+
+    def accept(self, task: SampleTask) -> bool:
+        """Assigns a slot to a task; False if its result doesn't fit into one tensor with those before."""
+
+    def place(self, position: int) -> torch.Tensor:
+        """The tensor that a result is written to."""
+
+    def finish(self, targets: list[Target], positions: Sequence[int]) -> ImageBatch:
+        """The batch of these filled slots; leaves out all others."""
 
 
 _KEEP_UINT8 = ToPlanarTensor()

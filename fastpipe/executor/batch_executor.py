@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import overload
 
-from fastpipe.core import thread_resources
-from fastpipe.executor.batch import BatchSpec, ImageBatch
-from fastpipe.executor.core_run import CoreRun, SlotAllocator
+from fastpipe.core import Run, thread_resources
+from fastpipe.executor.batch import BatchSpec, ImageBatch, SlotAllocator
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.stage_times import Row, Stage
-from fastpipe.executor.tasks import SampleTask
+from fastpipe.executor.tasks import CoreTasks, SampleTask
 from fastpipe.rng import copied_generators, keyed_generators
 from fastpipe.sources.threads import map_in_threads
 from fastpipe.types import Generators, Recipe, Sample
@@ -118,7 +117,7 @@ class PendingBatch:
         self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None for a sample that is left out
-        self._running: tuple[CoreRun, list[SampleTask]] | None = None
+        self._running: tuple[CoreTasks, Run | None, list[SampleTask]] | None = None
         self._clock = StageClock(executor.times)
         if indices:
             self._submit_next()
@@ -192,10 +191,14 @@ class PendingBatch:
         self._start(tasks)
 
     def _start(self, tasks: list[SampleTask]) -> None:
-        run = self._stages.start(tasks, self._places, self._resources)
+        """Has the core begin tasks, and finishes those before them; without threads the core runs in `_settle`."""
+        resources, run = self._resources, None
+        filled = self._stages.fill_jobs(tasks, self._places, resources)
+        if filled.claimed and filled.jobs is not None and resources is not None and resources.threads:
+            run = resources.pool.start(filled.jobs, len(filled.claimed), (filled.claimed, filled.memory))
         if self._running is not None:
             self._settle()
-        self._running = run, tasks
+        self._running = filled, run, tasks
 
     def _as_list(self) -> list[SampleTask]:
         """Falls back to a list, as results don't fit into one tensor; returns all unfinished tasks, lowered anew."""
@@ -211,15 +214,30 @@ class PendingBatch:
         running, self._running = self._running, None
         if running is None:
             return
-        (run, tasks), clock = running, self._clock
+        (filled, run, tasks), clock = running, self._clock
         clock(None)
-        left = run.wait()
+        left = self._wait(filled, run)
         clock(Stage.CORE)
         if left:
             for _ in map_in_threads(self._make, left, self._threads if self._threads > 1 else 0):
                 pass
             clock(Stage.PYTHON)
         self._stages.release(tasks, self._resources)
+
+    def _wait(self, filled: CoreTasks, run: Run | None) -> list[SampleTask]:
+        """Waits for the jobs; returns the tasks that need further work; ``image`` is None if the core failed."""
+        left, jobs, resources = filled.rejected, filled.jobs, self._resources
+        if jobs is None or resources is None:
+            return left
+        statuses = resources.pool.run(jobs, len(filled.claimed)) if run is None else run.wait()
+        resources.give_back(jobs)
+        for task, status in zip(filled.claimed, statuses, strict=True):
+            if status:  # refused: `execute` tries the next reader, or raises
+                task.image = None
+                left.append(task)
+            elif task.slot in filled.unfinished:
+                left.append(task)
+        return left
 
     def _make(self, task: SampleTask) -> None:
         with self._stages.errors_noted(task):

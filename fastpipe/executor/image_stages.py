@@ -15,9 +15,8 @@ from fastpipe.config import MachineConfig
 from fastpipe.core import ThreadResources
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
-from fastpipe.executor.batch import BatchBuilder, BatchSpec
-from fastpipe.executor.core_run import CoreRun, SlotAllocator
-from fastpipe.executor.tasks import FailurePolicy, SampleTask
+from fastpipe.executor.batch import BatchBuilder, BatchSpec, SlotAllocator
+from fastpipe.executor.tasks import CoreTasks, FailurePolicy, SampleTask
 from fastpipe.ops import TensorConversion
 from fastpipe.pillow.image_record import source_of
 from fastpipe.pillow.lazy_image import LazyImage, load_images
@@ -284,12 +283,12 @@ class ImageStages:
 
     # -- run
 
-    def start(
+    def fill_jobs(
         self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
-    ) -> CoreRun:
-        """Starts tasks in the core, in their slots if there are slots, and returns at once."""
+    ) -> CoreTasks:
+        """Fills a job for each task that the core takes: its result goes into its slot, if there are slots."""
         if not tasks or resources is None or self.pipeline.unplanned or self.loader is not None:
-            return CoreRun(list(tasks))
+            return CoreTasks(list(tasks))
         jobs = resources.jobs(len(tasks))
         sinks = self._alone if places is None else _Sinks(places)
         self._fetch_rows(tasks)
@@ -316,7 +315,7 @@ class ImageStages:
                     unfinished.add(task.slot)
             else:
                 rejected.append(task)
-        return CoreRun(rejected, claimed, unfinished, jobs, sinks.memory, resources)
+        return CoreTasks(rejected, claimed, unfinished, jobs, sinks.memory)
 
     def _fetch_rows(self, tasks: Sequence[SampleTask]) -> None:
         """Reads the rows that programs need, for remote packed images of which only the beginning has been read.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import torch
+
+from fastpipe.core import JobArray
 from fastpipe.program.program import Program
 from fastpipe.types import Generators, ImageShape, Step, Target
 
@@ -57,6 +60,25 @@ class SampleTask:
     slot: int = 0
     for_own_code: bool = False
     needs_pixels: bool = False
+
+
+@dataclass(slots=True)
+class CoreTasks:
+    """The tasks of one chunk, divided into those that the core takes and the others.
+
+    Attributes:
+        rejected: tasks that the core doesn't take.
+        claimed: tasks that the core takes, one for each of the first jobs.
+        unfinished: slots of claimed tasks that need further work after the core.
+        jobs: the filled jobs; None if no task was offered to the core.
+        memory: the tensor that the jobs write to; None if each writes to its own.
+    """
+
+    rejected: list[SampleTask]
+    claimed: Sequence[SampleTask] = ()
+    unfinished: Collection[int] = ()
+    jobs: JobArray | None = None
+    memory: torch.Tensor | None = None
 
 
 class FailurePolicy(Protocol):

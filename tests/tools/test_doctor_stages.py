@@ -76,14 +76,14 @@ def test_the_stages_of_the_standard_pipeline(root: Path) -> None:
 def test_what_is_timed_is_what_training_runs(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole programs by the core, whose jobs are kept: nothing is taken apart to be told."""
     dataset, jobs = fastpipe.ImageFolder(root, STANDARD), []
-    start = ImageStages.start
+    fill_jobs = ImageStages.fill_jobs
 
     def noted(self: Any, tasks: Any, places: Any, here: Any) -> Any:
-        run = start(self, tasks, places, here)
-        jobs.append((len(run._claimed), len(run._rejected), places is not None))
-        return run
+        filled = fill_jobs(self, tasks, places, here)
+        jobs.append((len(filled.claimed), len(filled.rejected), places is not None))
+        return filled
 
-    monkeypatch.setattr(ImageStages, "start", noted)
+    monkeypatch.setattr(ImageStages, "fill_jobs", noted)
     timed(dataset)
     assert jobs
     if core.available():
