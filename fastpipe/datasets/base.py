@@ -288,7 +288,7 @@ class ImageDataset(Dataset[Sample]):
         if self.seed is not None:
             for task, key in zip(tasks, sample_keys(self.seed, epoch or 0, places), strict=True):
                 task.key = key
-        if wants_lazy_images(self):
+        if self._fastpipe_has_own_getitem() and wants_lazy_images(self):
             for task in tasks:
                 task.for_own_code = True
         return tasks
@@ -301,7 +301,8 @@ class ImageDataset(Dataset[Sample]):
         samples = self.executor.run([operator.index(index)], self._fastpipe_epoch)
         if not samples:  # on_error leaves it out
             return None  # type: ignore[return-value]  # the type of the usual result serves callers better
-        note_lazy_images(self, samples[0])
+        if self._fastpipe_has_own_getitem():
+            note_lazy_images(self, samples[0])
         return samples[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[Sample]:

@@ -17,11 +17,11 @@ from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec, SlotAllocator
 from fastpipe.executor.tasks import CoreTasks, FailurePolicy, SampleTask
+from fastpipe.kernels.memory import new_result
 from fastpipe.ops import TensorConversion
 from fastpipe.pillow.image_record import source_of
 from fastpipe.pillow.lazy_image import LazyImage, load_images
 from fastpipe.pillow.lazy_source import LazySource
-from fastpipe.program.batch_results import new_result
 from fastpipe.program.core_job import Encoded, add_program, claimed_by_core
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower

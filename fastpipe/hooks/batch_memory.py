@@ -26,10 +26,10 @@ from torch.utils.data._utils.collate import default_collate
 from fastpipe.hooks.fetchers import once_a_fetcher
 from fastpipe.hooks.patches import Function
 from fastpipe.hooks.type_calls import type_calls_of
+from fastpipe.kernels.memory import BatchResults, results_in
 from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.stacking import are_alike, new_places, stacked
 from fastpipe.pending import is_pending
-from fastpipe.program.batch_results import BatchResults, results_in
 from fastpipe.program.pending_tensor import with_pixels, work_of
 from fastpipe.program.pending_work import PendingWork
 

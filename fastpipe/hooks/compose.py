@@ -88,7 +88,7 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_check_due():
             return self._checked(call, image)
-        from fastpipe.program.batch_results import batch_results
+        from fastpipe.kernels.memory import batch_results
 
         plans, results, begun = _plans(), batch_results(), time.perf_counter()
         last = self._made_later if results is not None and results.later else plans.made_at_once

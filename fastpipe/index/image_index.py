@@ -38,6 +38,7 @@ class ImageIndex:
         classes: class names; label i is the i-th class, except for lists with integer labels (see `class_values`).
         class_values: the label of each class.
         table: the arrays.
+        labels: int32 ``(n,)``, read-only if mapped; float64 for a list with float labels.
         location: the folder on disk, None in memory.
         generation: name of the generation in that folder.
         origin: ``"opened"``, or ``"built: "`` and the reason.
@@ -47,6 +48,7 @@ class ImageIndex:
     def __init__(self, kept: cache.KeptIndex, root: str, source: ByteSource | None = None) -> None:
         listing = kept.listing
         self.table = table = listing.table
+        self.labels = table.targets
         self.root = root = root if listing.rooted else ""
         self.source = source
         self._separator = os.sep if source is None else "/"
@@ -149,11 +151,10 @@ class ImageIndex:
 
     def samples_at(self, indices: Sequence[int]) -> Iterable[tuple[str, int]]:
         """The paths and labels of files at positions from 0 to n - 1."""
-        labels = self.table.targets
         if len(indices) < _FEW:
-            return [(self.path(one), labels.item(one)) for one in indices]
+            return [(self.path(one), self.labels.item(one)) for one in indices]
         picks = np.array(indices)
-        return zip(self.paths(picks), labels[picks].tolist(), strict=True)
+        return zip(self.paths(picks), self.labels[picks].tolist(), strict=True)
 
     def _placed(self, names: list[str], picks: Array | slice) -> list[str]:
         """Converts names to paths; those in containers or a store become `ArchiveMember` or `RemoteFile`."""
@@ -187,11 +188,6 @@ class ImageIndex:
         if self.source is None:
             names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
         return tuple(names)
-
-    @property
-    def labels(self) -> Array:
-        """int32 ``(n,)``, read-only if mapped; float64 for a list with float labels."""
-        return self.table.targets
 
     @property
     def sizes(self) -> Array | None:

@@ -12,8 +12,8 @@ from PIL import Image
 
 from fastpipe import core, readers
 from fastpipe.config import MachineConfig
+from fastpipe.kernels.memory import new_result
 from fastpipe.ops import Memo, Operation, Resize, TensorConversion
-from fastpipe.program.batch_results import new_result
 from fastpipe.program.program import Program
 from fastpipe.readers import MaxPixels
 from fastpipe.readers.base import Pixels

@@ -29,7 +29,6 @@ from fastpipe.ops import (
 from fastpipe.ops.geometry import makes_no_pixels
 from fastpipe.ops.sizes import center_crop_box
 from fastpipe.pending import set_class
-from fastpipe.program.batch_results import batch_results
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
     TO_PURE,
@@ -130,7 +129,7 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     )
     record.owner = weakref.ref(tensor)
     tensor.__dict__[_KEY] = record
-    results = batch_results()
+    results = memory.batch_results()
     if results is not None:
         results.add_pending(tensor)
     return tensor
