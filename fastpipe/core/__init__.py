@@ -18,8 +18,7 @@ The package stands below the readers: it imports `fastpipe.types` and `fastpipe.
 from __future__ import annotations
 
 from fastpipe.core.arrays import ArrayForm, ArrayPart, read_arrays
-from fastpipe.core.files import Files
-from fastpipe.core.headers import jpeg_end, read_header
+from fastpipe.core.files import Files, jpeg_end, read_header
 from fastpipe.core.image_jobs import run_from_image, run_to_new_image
 from fastpipe.core.job_pool import (
     check,

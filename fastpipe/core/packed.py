@@ -21,7 +21,7 @@ from struct import unpack_from
 from typing import NamedTuple
 
 from fastpipe.core.addresses import address_of_bytes
-from fastpipe.core.headers import PACKED_FORMAT, read_header
+from fastpipe.core.files import PACKED_FORMAT, read_header
 from fastpipe.core.library import done, loaded, native, status_text
 from fastpipe.core.native_object import NativeObject, PerThread
 from fastpipe.core.structs import Status

@@ -21,7 +21,7 @@ from zlib import crc32
 from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
-from fastpipe.core.headers import MAYBE_MPO
+from fastpipe.core.files import MAYBE_MPO
 from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_BYTES, Held
 from fastpipe.pillow.image_record import OnInfo, PlainCall

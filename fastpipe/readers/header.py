@@ -14,7 +14,7 @@ from typing import IO, Any
 from PIL import Image
 
 from fastpipe import core
-from fastpipe.core.headers import MAYBE_MPO
+from fastpipe.core.files import MAYBE_MPO
 from fastpipe.core.packed import PACKED_FORMAT, is_packed
 from fastpipe.errors import DecodeError, ReaderUnavailableError
 from fastpipe.readers._files import read_file, read_start
