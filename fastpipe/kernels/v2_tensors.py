@@ -327,6 +327,24 @@ def affine(
     return Warp(_theta(matrix, size), size, mode.value, fill)
 
 
+def quarter_turns(angle: float, center: Sequence[float] | None) -> int | None:
+    """The number of quarter turns, 0 to 3, if torchvision's ``rotate`` only moves a tensor's pixels; else None."""
+    turns = angle % 360 / 90
+    return int(turns) if center is None and turns in (0, 1, 2, 3) else None
+
+
+def rotated_size(
+    size: tuple[int, int], angle: float, expand: bool = False, center: Sequence[float] | None = None, **_: object
+) -> tuple[int, int]:
+    """The height and width of the result of torchvision's ``rotate`` for a tensor of this height and width."""
+    if not expand:
+        return size
+    warp = rotation(size, angle, expand=True, center=center)
+    if warp is not None:
+        return warp.size
+    return size if angle % 180 == 0 else (size[1], size[0])
+
+
 def rotation(
     size: tuple[int, int],
     angle: float,
@@ -336,9 +354,9 @@ def rotation(
     fill: Fill = None,
 ) -> Warp | None:
     """The warp of torchvision's ``rotate`` for a tensor of this height and width; None for quarter turns."""
-    angle = angle % 360
-    if center is None and angle in (0, 90, 180, 270):
+    if quarter_turns(angle, center) is not None:
         return None
+    angle = angle % 360
     geometry = _geometry()
     mode = _mode_of(interpolation)
     matrix = geometry._get_inverse_affine_matrix(_from_middle(center, size), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])

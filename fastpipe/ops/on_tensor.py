@@ -11,7 +11,7 @@ from functools import partial
 
 import torch
 
-from fastpipe.kernels.v2_tensors import resizes_natively
+from fastpipe.kernels.v2_tensors import quarter_turns, resizes_natively
 from fastpipe.ops.base import Arguments, Operation, interned, interned_if_hashable, interned_once, memo_of
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
@@ -158,7 +158,7 @@ def _padded(given: Arguments, shape: TensorShape) -> Operation | None:
 
 def _is_transposed(given: Arguments) -> bool:
     """True if ``rotate`` may leave a tensor in another memory layout, or change its size."""
-    return bool(given.get("expand")) or (given.get("center") is None and given["angle"] % 360 in (90, 270))
+    return bool(given.get("expand")) or quarter_turns(given["angle"], given.get("center")) in (1, 3)
 
 
 # -- operations on pixels

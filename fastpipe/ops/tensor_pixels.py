@@ -29,6 +29,7 @@ from fastpipe.kernels.v2_tensors import (
     contrast_table,
     functional,
     fused,
+    quarter_turns,
     rotation,
     samples_affine,
 )
@@ -241,13 +242,14 @@ def _add_affine(job: Job, shape: ImageShape, **given: Any) -> bool:
 
 
 def _add_rotate(job: Job, shape: ImageShape, **given: Any) -> bool:
-    if given.get("center") is None and given["angle"] % 360 in (0, 180):
-        if given["angle"] % 360:
-            job.flip()
-            job.flip_vertically()
-        return True
     warp = rotation(shape.size, **given)
-    return warp is not None and warp.size == shape.size and _add_warp(job, shape, warp)
+    if warp is not None:
+        return warp.size == shape.size and _add_warp(job, shape, warp)
+    turns = quarter_turns(given["angle"], given.get("center"))
+    if turns == 2:
+        job.flip()
+        job.flip_vertically()
+    return turns in (0, 2)
 
 
 def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:

@@ -21,6 +21,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
+from fastpipe.kernels.v2_tensors import rotated_size
 from fastpipe.ops.base import Arguments
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.on_tensor import MOVES
@@ -339,22 +340,6 @@ def _size_after(name: str, image: TensorLike, given: Arguments) -> tuple[int, in
     # torchvision's kernel runs without pixels, which takes milliseconds.
     channels, height, width = getattr(F, name)(image.as_subclass(torch.Tensor), **given).shape
     return height, width, channels
-
-
-def rotated_size(
-    size: tuple[int, int], angle: float, expand: bool = False, center: Sequence[float] | None = None, **_: object
-) -> tuple[int, int]:
-    """The size of ``rotate``'s result for a tensor of this ``(height, width)``, as ``rotate_image`` computes it."""
-    height, width = size
-    angle %= 360
-    if not expand or (center is None and angle in (0, 180)):
-        return size
-    if center is None and angle in (90, 270):
-        return width, height
-    from_middle = [0.0, 0.0] if center is None else [center[0] - 0.5 * width, center[1] - 0.5 * height]
-    matrix = F._geometry._get_inverse_affine_matrix(from_middle, -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
-    width, height = F._geometry._compute_affine_output_size(matrix, width, height)
-    return height, width
 
 
 _SIZED = frozenset({*MOVES, "pad", "resize"})

@@ -19,6 +19,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
+from fastpipe.kernels.v2_tensors import rotated_size
 from fastpipe.ops.on_tensor import MOVES
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
@@ -30,7 +31,6 @@ from fastpipe.transforms.v2._proxies import (
     named,
     pad_of,
     resize_of,
-    rotated_size,
     stand_in,
 )
 from fastpipe.types import Generators, ImageShape, LoadMask, Step
