@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import torch
+import torchvision
 from torchvision.io import ImageReadMode
 
 from fastpipe import core, readers
@@ -25,6 +26,8 @@ _ARGUMENTS = {
     "decode_jpeg": ("input", "mode", "device", "apply_exif_orientation"),
 }
 _MAGIC = {"decode_image": (b"\xff\xd8\xff", b"\x89PNG"), "decode_jpeg": (b"\xff\xd8\xff",)}
+_TAKES_NAMES = tuple(map(int, torchvision.__version__.split(".")[:2])) >= (0, 20)
+"""True if modes have names, and `decode_image` takes paths."""
 _EXIF, _XMP = b"Exif\0", b"http://ns.adobe.com/xap/"
 _TURNED_PNG = (b"eXIf", b"exif", b"adobe.xmp")
 """Marks of a PNG with an orientation that torchvision doesn't read, or reads otherwise than Pillow."""
@@ -46,8 +49,6 @@ class TensorFiles:
 
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
-        # In torchvision 0.20 or later modes have names, and `decode_image` takes paths.
-        self._takes_names = "upper" in getattr(getattr(plain, "__code__", None), "co_names", ())
 
     def open(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The function's result, pending if possible; otherwise torchvision's result, or its error."""
@@ -57,7 +58,7 @@ class TensorFiles:
         if site.is_off or len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
             return self._plain(*args, **kwargs)
         names_given = any(isinstance(given.get(name), (str, os.PathLike)) for name in ("input", "mode"))
-        if names_given and not self._takes_names:
+        if names_given and not _TAKES_NAMES:
             return self._plain(*args, **kwargs)
         if (
             torch_modes_active()

@@ -168,10 +168,11 @@ def test_missing_files_and_odd_arguments() -> None:
         assert outcome(call) == expected
 
 
-def test_older_versions_take_no_names_of_modes_and_no_paths(tmp_path: Path) -> None:
+def test_older_versions_take_no_names_of_modes_and_no_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def older(input: torch.Tensor, mode: Any = tio.ImageReadMode.UNCHANGED) -> tuple[object, ...]:
         return input.numel(), mode.value
 
+    monkeypatch.setattr(tensor_files, "_TAKES_NAMES", False)
     path = tmp_path / "photo.jpeg"
     path.write_bytes(PHOTO)
     files = tensor_files.TensorFiles("decode_image", older)
