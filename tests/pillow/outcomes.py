@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from PIL import Image
+
+import fastpipe
 
 
 def shown(image: Any) -> Any:
@@ -26,3 +29,8 @@ def outcome(action: Callable[[], Any]) -> Any:
         except Exception as error:
             found = type(error), str(error).replace("BytesIO object at 0x", "").partition("<_io")[0]
     return found, sorted({str(one.message) for one in told if one.category is not ResourceWarning})
+
+
+def both(data: bytes, change: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The outcome of a change, from Pillow's image and from ours."""
+    return outcome(lambda: change(Image.open(io.BytesIO(data)))), outcome(lambda: change(fastpipe.open_image(data)))
