@@ -10,7 +10,6 @@ generators; see `gil_bound_part`.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import operator
 import os
@@ -33,7 +32,7 @@ from fastpipe.executor import SharedEpoch
 from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.batch_maker import BatchMaker, BatchTask
 from fastpipe.loading.collate import DRAW_NOTHING, users_collate
-from fastpipe.loading.worker_monitor import PATIENCE_S, timed_out, warn_of_wait
+from fastpipe.loading.worker_monitor import PATIENCE_S, path_of, timed_out, warn_of_wait
 from fastpipe.rng import Streams
 
 AHEAD = 3
@@ -213,10 +212,8 @@ class ThreadIterator(_BaseDataLoaderIter):
     def _describe(self, task: BatchTask) -> str:
         task = self._maker.at or task
         indices = task.indices if isinstance(task.indices, list) else [task.indices]
-        named = ""
-        if isinstance(self._dataset, ImageDataset):
-            with contextlib.suppress(Exception):  # `sample` may be the user's, and raise; then there is no name
-                named = f", {self._dataset.sample(indices[0])[0]} the first"
+        path = path_of(self._dataset, indices[0]) if isinstance(self._dataset, ImageDataset) else None
+        named = "" if path is None else f", {path} the first"
         return f"The batch that is being made has the samples {', '.join(map(str, indices[:8]))}…{named}."
 
     def stop_epoch(self, number: int) -> None:

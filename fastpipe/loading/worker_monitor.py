@@ -21,6 +21,7 @@ import torch
 from torch.utils.data import IterableDataset
 from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter
 
+from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
@@ -283,9 +284,9 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         number, seconds = last[0]
         for dataset in self.datasets:
             if number < len(dataset):
-                with contextlib.suppress(Exception):  # `sample` may be the user's, and raise
-                    return f" began {dataset.sample(number)[0]} (sample {number}) {seconds:.1f} s ago"
-                return f" began sample {number} {seconds:.1f} s ago"
+                path = path_of(dataset, number)
+                sample = f"sample {number}" if path is None else f"{path} (sample {number})"
+                return f" began {sample} {seconds:.1f} s ago"
             number -= len(dataset)
         return ""
 
@@ -349,6 +350,14 @@ def _interrupt_soon() -> None:
     timer.daemon = True
     with contextlib.suppress(RuntimeError):  # the interpreter is ending
         timer.start()
+
+
+def path_of(dataset: ImageDataset, index: int) -> str | None:
+    """A sample's path, for a message; None if the dataset can't say it."""
+    try:
+        return dataset.sample(index)[0]
+    except Exception:  # the method may be the user's, and raise
+        return None
 
 
 def timed_out(timeout_s: float, who: str) -> LoaderError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -235,10 +235,15 @@ def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
     except (PlanError, Untraceable):
         return None
     except Exception as error:  # raised again, unless torchvision fails, too
-        if not raise_again(image, error):
-            with preserved_globals():
-                raise_if_ours(error, lambda: super(Planned, transform).forward(image))
+        _raise_if_ours(error, image, lambda: super(Planned, transform).forward(image))
         return None
+
+
+def _raise_if_ours(error: Exception, image: object, plain: Callable[[], object]) -> None:
+    """Raises an error unless it came from loading the image, or torchvision's code fails, too."""
+    if not raise_again(image, error):
+        with preserved_globals():
+            raise_if_ours(error, plain)
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
@@ -283,9 +288,7 @@ def _with_picture(compose: theirs.Compose, inputs: tuple[object, ...]) -> object
     except (PlanError, Untraceable):
         return None
     except Exception as error:  # raised again, unless torchvision fails, too
-        if not raise_again(pictures[0], error):
-            with preserved_globals():
-                raise_if_ours(error, lambda: theirs.Compose.forward(compose, *inputs))
+        _raise_if_ours(error, pictures[0], lambda: theirs.Compose.forward(compose, *inputs))
         return None
 
 
