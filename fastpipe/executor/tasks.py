@@ -54,7 +54,7 @@ class SampleTask:
     orientation: int = 1
     steps: tuple[Step, ...] | None = None
     program: Program | None = None
-    image: Any = None
+    image: object = None
     error: Exception | None = None
     finished: tuple[object, object] | None = None
     slot: int = 0

@@ -184,7 +184,7 @@ class _StackMode(TorchFunctionMode):
     sees_transforms = False  # see `fastpipe.torch_modes`
 
     def __torch_function__(
-        self, function: Function, kinds: object, args: tuple[Any, ...] = (), kwargs: dict[str, object] | None = None
+        self, function: Function, kinds: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
     ) -> object:
         batch = stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
         return function(*args, **(kwargs or {})) if batch is None else batch

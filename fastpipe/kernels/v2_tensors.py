@@ -40,7 +40,7 @@ def functional(name: str) -> Any:
     return getattr(importlib.import_module("torchvision.transforms.v2.functional"), name)
 
 
-def _geometry() -> Any:
+def _geometry() -> types.ModuleType:
     return importlib.import_module("torchvision.transforms.v2.functional._geometry")
 
 

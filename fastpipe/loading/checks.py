@@ -8,7 +8,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch.utils.data import Dataset, IterableDataset, SequentialSampler
@@ -158,7 +158,7 @@ class _Given:
     """Describes the loader that gave all batches of an epoch."""
 
     loader: weakref.ref[LoaderBase]
-    dataset: weakref.ref[Dataset[Any]]
+    dataset: weakref.ref[Dataset[object]]
     settings: tuple[object, ...]
 
 

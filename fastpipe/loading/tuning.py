@@ -201,7 +201,7 @@ class RunningLoader:
 
 
 @contextlib.contextmanager
-def running(make: Callable[[], TorchDataLoader[Any]], workers: int, *, seed: int) -> Iterator[RunningLoader]:
+def running(make: Callable[[], TorchDataLoader[object]], workers: int, *, seed: int) -> Iterator[RunningLoader]:
     """Makes and starts a loader with that number of workers, and seeds the global generators for it.
 
     At the end, the state of the global generators is restored, and this thread's threads, which decode, are ended.

@@ -358,7 +358,7 @@ def field_names(operation: Operation) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=128)
-def _field_names(cls: Any) -> tuple[str, ...]:
+def _field_names(cls: type) -> tuple[str, ...]:
     return tuple(one.name for one in fields(cls) if one.init)
 
 

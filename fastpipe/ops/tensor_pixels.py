@@ -38,7 +38,7 @@ from fastpipe.ops.color import LookUp
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.tensors import FunctionOfV2
-from fastpipe.types import Box, ImageShape
+from fastpipe.types import Box, ImageShape, Step
 
 if TYPE_CHECKING:
     from fastpipe.core import Job
@@ -278,19 +278,19 @@ Layout: TypeAlias = Literal["rows", "gaps", "planes"]
 """A tensor's memory layout: interleaved in rows like Pillow's pixels; interleaved with gaps; or contiguous planes."""
 
 
-def layout_after(operation: Operation, shape: ImageShape, layout: Layout) -> Layout:
-    """The layout of torchvision's result when the operation is applied to a tensor of this shape and layout."""
+def layout_after(step: Step, shape: ImageShape, layout: Layout) -> Layout:
+    """The layout of torchvision's result when the step is applied to a tensor of this shape and layout."""
     if layout == "planes":
         return "planes"
-    if isinstance(operation, (Crop, CenterCrop)):
-        if not makes_no_pixels(operation, shape):
+    if isinstance(step, (Crop, CenterCrop)):
+        if not makes_no_pixels(step, shape):
             return "planes"
-        narrower = operation.output_shape(shape).width < shape.width and shape.height > 1
+        narrower = step.output_shape(shape).width < shape.width and shape.height > 1
         return "gaps" if narrower else layout
-    if isinstance(operation, (Pad, PermuteChannels)):
+    if isinstance(step, (Pad, PermuteChannels)):
         return "planes"
-    if isinstance(operation, Resize):
+    if isinstance(step, Resize):
         return "planes" if layout == "gaps" or shape.channels == 1 else layout
-    if isinstance(operation, OnPixels):  # warps gather
-        return "planes" if operation.name in _WARPS or COLORS[operation.name].to_planes else "rows"
+    if isinstance(step, OnPixels):  # warps gather
+        return "planes" if step.name in _WARPS or COLORS[step.name].to_planes else "rows"
     return "rows"

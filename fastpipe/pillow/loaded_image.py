@@ -6,8 +6,6 @@ another mode, of too few pixels, by arguments that the core doesn't take, or tha
 
 from __future__ import annotations
 
-from typing import Any
-
 from PIL import Image
 
 from fastpipe.ops import AdjustHue, Operation
@@ -17,7 +15,7 @@ from fastpipe.types import Size
 
 
 def resize(
-    self: Image.Image, size: Any, resample: Any = None, box: Any = None, reducing_gap: Any = None
+    self: Image.Image, size: object, resample: object = None, box: object = None, reducing_gap: object = None
 ) -> Image.Image | None:
     """``Image.resize``."""
     steps = resize_operations(Size(self.height, self.width), size, resample, box, reducing_gap)
@@ -25,7 +23,13 @@ def resize(
 
 
 def transform(
-    self: Image.Image, size: Any, method: Any, data: Any = None, resample: Any = 0, fill: Any = 1, fillcolor: Any = None
+    self: Image.Image,
+    size: object,
+    method: object,
+    data: object = None,
+    resample: object = 0,
+    fill: object = 1,
+    fillcolor: object = None,
 ) -> Image.Image | None:
     """``Image.transform`` to the image's own size, in RGB; ``rotate`` calls it."""
     if whole_size(size) != self.size[::-1]:
@@ -33,7 +37,7 @@ def transform(
     return _done(warp_operation(self.mode, method, data, resample, fillcolor), self)
 
 
-def filter(self: Image.Image, filter: Any) -> Image.Image | None:
+def filter(self: Image.Image, filter: object) -> Image.Image | None:
     """``Image.filter``."""
     return _done(filter_operation(filter), self)
 

@@ -138,7 +138,7 @@ def _fields_of_header() -> dict[str, Any]:
 
 
 @cache
-def _same_fields() -> dict[str, Any]:
+def _same_fields() -> dict[str, object]:
     fields = _fields_of_header()
     return {name: fields[name] for name in _SAME if name in fields}
 

@@ -279,7 +279,7 @@ def _arranged(kinds: tuple[type, ...]) -> tuple[tuple[int, ...], int]:
     return (*range(start), *ahead, *kept, *range(number, len(kinds))), len(ahead)
 
 
-def _layout_after(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int) -> Layout:
+def _layout_after(steps: Sequence[Step], shapes: Sequence[ImageShape], first: int) -> Layout:
     """The layout of torchvision's interleaved tensor after the steps from ``first`` on."""
     layout: Layout = "rows"
     for step, shape in zip(steps[first:], shapes[first:], strict=False):
@@ -287,7 +287,7 @@ def _layout_after(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int
     return layout
 
 
-def _leaves_rows(steps: Sequence[Any], shapes: Sequence[ImageShape], first: int) -> bool:
+def _leaves_rows(steps: Sequence[Step], shapes: Sequence[ImageShape], first: int) -> bool:
     """True if torchvision's tensor stays interleaved when the steps from ``first`` on are applied to it."""
     return _layout_after(steps, shapes, first) != "planes"
 

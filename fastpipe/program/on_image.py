@@ -283,7 +283,7 @@ def _claimed(
     if not taken and to_tensor is None:
         core.give_back(job)
         return None, 0, False
-    result: Any = None
+    result: object = None
     if to_tensor is not None:
         result = tensor_sink(job, to_tensor, shape, out, in_rows)
     elif is_array:

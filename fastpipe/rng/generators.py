@@ -41,7 +41,7 @@ class StreamGenerators(Generators):
     __slots__ = ("_key", "_numpy", "_python", "_stream", "stream")
 
     _key: int | None
-    _numpy: Any
+    _numpy: object
     _python: PythonRandom
     _stream: MT19937Stream
     stream: Stream
