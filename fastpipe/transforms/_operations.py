@@ -187,10 +187,8 @@ def _table_space(num_bins: int, bits: int, fewer: int) -> Space:
 
 
 def auto_augment_space(num_bins: int, image_size: tuple[int, int]) -> Space:
-    space = _warp_space(num_bins, 0.3, 150.0 / 331.0 * image_size[1], 150.0 / 331.0 * image_size[0], 30.0)
-    space.update(_adjust_space(num_bins, 0.9))
-    space.update(_table_space(num_bins, 8, 4))
-    space["Invert"] = (torch.tensor(0.0), False)
+    space = rand_augment_space(num_bins, image_size)
+    space["Invert"] = space.pop("Identity")
     return space
 
 

@@ -349,7 +349,11 @@ def _draw_resized_crop(
             i = stream.randint(0, height - h + 1)
             j = stream.randint(0, width - w + 1)
             return i, j, h, w
+    return largest_crop(height, width, ratio)
 
+
+def largest_crop(height: int, width: int, ratio: FloatList) -> tuple[int, int, int, int]:
+    """``(top, left, height, width)`` of the largest central crop with a ratio of width to height between two bounds."""
     in_ratio = float(width) / float(height)
     if in_ratio < min(ratio):
         w = width

@@ -30,6 +30,7 @@ from fastpipe.interop.transforms.pillow_ops import (
 from fastpipe.interop.transforms.torchvision_v1 import GUARDED_PIL_TO_TENSOR, GUARDED_TO_TENSOR
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_of
 from fastpipe.rng import numpy_of, stream_of
+from fastpipe.transforms.geometry import largest_crop
 from fastpipe.types import Generators, ImageShape, PythonRandom, Step
 
 # -- crops
@@ -56,14 +57,7 @@ def _resized_crop_box(
             i = python.randint(0, height - target_h)
             j = python.randint(0, width - target_w)
             return i, j, target_h, target_w
-    in_ratio = width / height
-    if in_ratio < min(ratio):
-        target_w, target_h = width, round(width / min(ratio))
-    elif in_ratio > max(ratio):
-        target_w, target_h = round(height * max(ratio)), height
-    else:
-        target_w, target_h = width, height
-    return (height - target_h) // 2, (width - target_w) // 2, target_h, target_w
+    return largest_crop(height, width, ratio)
 
 
 def _one_of(interpolation: Foreign, python: PythonRandom) -> Foreign:
