@@ -37,7 +37,7 @@ class Composed(Protocol):
 
 
 class ComposeCalls:
-    """The calls of one ``Compose``: what is known of it from call to call.
+    """Facts about one ``Compose`` that are kept from call to call: its plan, and the account of its calls.
 
     Args:
         compose: the library's object; its ``transforms`` may change at any time.

@@ -130,12 +130,12 @@ class _Recorded(FasterFunction):
         record = record_of(image)
         assert record is not None
         try:
-            return _behind(record, self._function, image, args, kwargs)
+            return _pending_result(record, self._function, image, args, kwargs)
         except (PlanError, Untraceable):
             return None
 
 
-def _behind(
+def _pending_result(
     record: Record, function: Function, image: torch.Tensor, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> torch.Tensor | None:
     """The pending result of a function; None if the library has to compute it."""
@@ -210,7 +210,7 @@ def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape
 
 
 def _may_change_given(transforms: Iterable[object], dtype: torch.dtype | None) -> bool:
-    """True if a transform may work in place on the given tensor; one behind a change of the dtype works on another."""
+    """True if a transform may change the given tensor in place; after a change of the dtype it changes another one."""
     for own in map(vars, transforms):  # torch's modules take long to say that they lack an attribute
         if own.get("inplace", False):
             return True

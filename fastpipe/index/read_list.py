@@ -89,7 +89,7 @@ def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[
 
 
 def _is_path_or_row(part: object) -> bool:
-    """Whether a path stands where all paths are expected, or a path and its label."""
+    """True for one path, or one path with its label, given where a sequence of all paths is expected."""
     known = (str, bytes, os.PathLike)
     if isinstance(part, (tuple, list)) and len(part) == 2:
         return isinstance(part[0], known) and isinstance(part[1], int)

@@ -114,7 +114,7 @@ def normalized(image: Tensor, mean: Tensor, std: Tensor) -> Tensor | None:
 
 @functools.cache
 def rounding() -> FloatRounding | None:
-    """How this torch rounds the sums of a resize; None if the core has no such way."""
+    """The rounding by which this torch adds up a resize's products; None if the core doesn't have it."""
     generator = torch.Generator().manual_seed(0)
     image = torch.randn((1, 3, 61, 83), generator=generator, dtype=torch.float32, device="cpu")
     layouts = image, image.contiguous(memory_format=torch.channels_last), image[..., 1:60, 2:79]

@@ -134,7 +134,7 @@ class WorkerPieces:
         return next((number for number in unused if number not in self._pieces), None)
 
     def reduced(self, tensor: torch.Tensor) -> tuple[object, ...] | None:
-        """How to pickle a tensor of a lent piece for the main process, which gets the piece; see ``__reduce__``.
+        """Reduces a tensor on a lent piece for pickling, as ``__reduce__`` does; the main process gets the piece.
 
         None for a tensor that isn't in a lent piece, or whose piece has been sent since it was lent.
         """

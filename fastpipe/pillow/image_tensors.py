@@ -28,7 +28,7 @@ from fastpipe.plain_way import raise_interruption
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.pending_tensor import pending_tensor, record_of
-from fastpipe.program.pending_work import Account, Record, TensorSource, behind_conversion
+from fastpipe.program.pending_work import Account, Record, TensorSource, after_conversion
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
 
@@ -120,7 +120,7 @@ def image_tensor(
     shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
-    work = behind_conversion(shown, (), result, account_of(record.by_pillow))
+    work = after_conversion(shown, (), result, account_of(record.by_pillow))
     return None if work is None else pending_tensor(work)
 
 
@@ -145,7 +145,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
     if conversion is None or conversion.dtype not in _STACKED or program.tv_image:
         return None
     result = TensorShape.of((height, width, channels), conversion.dtype, pure=True)
-    work = behind_conversion(shown, (), result, account, program)
+    work = after_conversion(shown, (), result, account, program)
     return None if work is None else pending_tensor(work)
 
 
@@ -154,7 +154,7 @@ def converted(tensor: object, dtype: object, account_of: Callable[[Account], Acc
     record = record_of(tensor)
     if record is None or record.shape.dtype is not torch.uint8 or dtype is not torch.float32:
         return None
-    return _behind(record, interned_once(ConvertImageDtype, dtype), account_of)
+    return _with_step(record, interned_once(ConvertImageDtype, dtype), account_of)
 
 
 def normalized(tensor: Any, mean: Any, std: Any, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
@@ -165,14 +165,14 @@ def normalized(tensor: Any, mean: Any, std: Any, account_of: Callable[[Account],
     for numbers in (mean, std):
         if not isinstance(numbers, (list, tuple)) or not all(isinstance(one, (int, float)) for one in numbers):
             return None
-    return _behind(record, interned_once(Normalize, tuple(mean), tuple(std)), account_of)
+    return _with_step(record, interned_once(Normalize, tuple(mean), tuple(std)), account_of)
 
 
-def _behind(record: Record, step: Step, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
+def _with_step(record: Record, step: Step, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
     """The pending tensor after an operation that gives floats; None if the tensor isn't a whole image's."""
     if not isinstance(record.source, _ShownPixels) or record.base is not None:
         return None
     height, width, channels = record.shape
     shape = TensorShape.of((height, width, channels), torch.float32, pure=True)
-    work = behind_conversion(record.source, (*record.steps, step), shape, account_of(record.account))
+    work = after_conversion(record.source, (*record.steps, step), shape, account_of(record.account))
     return None if work is None else pending_tensor(work)

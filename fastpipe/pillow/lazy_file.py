@@ -99,7 +99,7 @@ class LazyFile(_Base):
         )
 
     def _loads_as_pillow(self) -> bool:
-        """Whether ``load``, which Pillow's methods call, is Pillow's own: a test may have replaced it."""
+        """True if ``load``, which Pillow's methods call, is Pillow's own; a test may have replaced it."""
         return self._fastpipe_pillow.load is _LOAD and Image.Image.load is PILLOWS_LOAD
 
     def _fastpipe_is_pending(self) -> bool:
@@ -236,7 +236,7 @@ class LazyFile(_Base):
                 file.seek(self._end_of(encoded.data, encoded.header))
 
     def _end_of(self, data: bytes, header: Header) -> int:
-        """Where in the file Pillow is after decoding: it reads a JPEG in blocks, up to the one with the end marker."""
+        """Where Pillow stops reading the file: it reads a JPEG in blocks, up to the one with the end marker."""
         blocks = -(-core.jpeg_end(data) // self.decodermaxblock)
         return min(len(data), blocks * self.decodermaxblock)
 
@@ -350,7 +350,7 @@ class LazyPng(LazyFile, PngImagePlugin.PngImageFile):
         super()._end_loading()
 
     def _end_of(self, data: bytes, header: Header) -> int:
-        """Where in the file Pillow is after decoding: after the name of the chunk that follows the IDAT chunks."""
+        """Where Pillow stops reading the file: after the name of the chunk that follows the IDAT chunks."""
         position = header.data_offset
         while data[position + 4 : position + 8] == b"IDAT":
             position += 12 + int.from_bytes(data[position : position + 4], "big")

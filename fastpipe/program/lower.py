@@ -264,7 +264,7 @@ def _order_of(kinds: tuple[type, ...]) -> _Order:
 
 
 def _arranged(kinds: tuple[type, ...]) -> tuple[tuple[int, ...], int]:
-    """The order in which steps run, and how many move from behind the conversion to a tensor to the front of it."""
+    """The order in which steps run, and the number of steps that move ahead of the conversion to a tensor."""
     start = next((number for number, kind in enumerate(kinds) if getattr(kind, "makes_tensor", False)), len(kinds))
     ahead, kept = [], [start] if start < len(kinds) else []
     number = start + 1

@@ -19,7 +19,7 @@ _FILES = 4
 
 
 class _LastFiles(threading.local):
-    """How many parts of each of a thread's last files were asked for.
+    """The number of parts that were asked for of each of a thread's last files.
 
     A script does the same to each of its files: it takes two views of each, or ten crops. If a thread alternates
     between files, the numbers are wrong, and decodes take longer than necessary.

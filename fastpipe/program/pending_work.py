@@ -364,7 +364,7 @@ class FloatsOfPixels(PendingWork):
     def divided(self, account: Account) -> Record | None:
         """The work that makes the floats divided by 255; None if the core lacks a step."""
         pixels = self.pixels
-        return behind_conversion(pixels.source, (*pixels.steps, _TO_FLOATS), self.shape, account)
+        return after_conversion(pixels.source, (*pixels.steps, _TO_FLOATS), self.shape, account)
 
     def _new(self) -> torch.Tensor:
         return self.pixels._new().float()  # made again, as the image's own tensor may have been changed since
@@ -406,7 +406,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
 
 
-def behind_conversion(
+def after_conversion(
     source: TensorSource,
     steps: tuple[Step, ...],
     shape: TensorShape,
