@@ -67,21 +67,31 @@ def add_resize(
     job.resize(whole, origin, result, window, FILTERS.index(interpolation), _VERTICAL_FIRST, box)
 
 
-def source_range(size: int, new_size: int, start: int, stop: int, interpolation: str) -> tuple[int, int]:
+def source_range(
+    size: int, new_size: int, start: int, stop: int, interpolation: str, box: tuple[float, float] | None = None
+) -> tuple[int, int]:
     """The rows (or columns) of an image that rows ``start`` to ``stop`` of the resized one need: first, last + 1.
 
     Follows ``precompute_coeffs`` in Pillow's Resample.c, which widens the filter if the image is reduced.
+
+    Args:
+        size, new_size: the number of rows of the image, and of the resized one.
+        start, stop: the wanted rows of the resized image.
+        interpolation: one of `FILTERS`.
+        box: the edges of the part that is resized, by any filter but ``"nearest"``; None for the whole image.
     """
-    if size == new_size:
-        return start, stop
-    if interpolation == "nearest":
-        index = _nearest_index(size, new_size)
-        return int(index[start]), int(index[stop - 1]) + 1
-    step = size / new_size
+    if box is None:
+        if size == new_size:
+            return start, stop
+        if interpolation == "nearest":
+            index = _nearest_index(size, new_size)
+            return int(index[start]), int(index[stop - 1]) + 1
+    low, high = box or (0.0, size)
+    step = (high - low) / new_size
     reach = SUPPORTS[interpolation] * max(step, 1.0)
-    first = int((start + 0.5) * step - reach + 0.5)
-    last = int((stop - 0.5) * step + reach + 0.5)
-    return max(first, 0), min(last, size)
+    first = int(low + (start + 0.5) * step - reach + 0.5)
+    last = int(low + (stop - 0.5) * step + reach + 0.5)
+    return max(min(first, size - 1), 0), min(max(last, 1), size)
 
 
 @lru_cache(maxsize=1024)

@@ -285,6 +285,7 @@ class ResizeWindow(Operation):
         result: ``(height, width)`` of the resized image.
         window: the part of the resized image that is made.
         mode: the interpolation's name.
+        source: the part of the whole image that is resized: left, top, right and bottom; None for all of it.
     """
 
     op: ClassVar[str] = "resize"
@@ -293,6 +294,7 @@ class ResizeWindow(Operation):
     result: Size
     window: Box
     mode: str
+    source: tuple[float, float, float, float] | None = None
 
     @staticmethod
     def add(
@@ -316,7 +318,8 @@ class ResizeWindow(Operation):
 
     def apply(self, image: Image.Image | NDArray[np.uint8]) -> Image.Image | NDArray[np.uint8] | None:
         if isinstance(image, Image.Image):
-            return resizing.window_by_pillow(image, self.whole, self.box, self.result, self.window, self.mode)
+            place = self.whole, self.box, self.result, self.window
+            return resizing.window_by_pillow(image, *place, self.mode, self.source)
         return on_array(self, image)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:

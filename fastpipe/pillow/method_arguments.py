@@ -96,7 +96,7 @@ def resize_operations(
         return None
     if edges == whole:
         return () if target == image_size else (resize_to([*target], int(number)),)
-    operation = BoxResize.of(image_size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
+    operation = BoxResize.from_box(image_size, target, mode, edges) if len(edges) == 4 and mode != "nearest" else None
     return None if operation is None else (operation,)
 
 
