@@ -243,12 +243,7 @@ class Job(JobOperations):
             _SINK.pack_into(self.raw, _SINK_AT, address, *sink)
             self._sink = sink
 
-    def write_array(
-        self,
-        array: NDArray[np.generic],
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-    ) -> None:
+    def write_array(self, array: NDArray[np.generic]) -> None:
         """Sets the sink: an array ``(H, W, C)`` or ``(H, W)``, of uint8, float16 or float32, with any strides."""
         dtype = _ARRAY_TYPES.get(array.dtype.char)
         if dtype is None or not array.dtype.isnative or not array.flags.writeable or array.ndim not in (2, 3):
@@ -257,7 +252,7 @@ class Job(JobOperations):
                 f"not {array.dtype} {array.shape}"
             )
         shape, strides = (array.shape, array.strides) if array.ndim == 3 else ((*array.shape, 1), (*array.strides, 1))
-        self.write_to(address_of(array), (*strides, *shape, dtype, *_arithmetic(mean, std, False)))
+        self.write_to(address_of(array), (*strides, *shape, dtype, *_NO_ARITHMETIC))
 
     def write_by_factor(self, array: NDArray[np.float32], mean: Sequence[float], factor: Sequence[float]) -> None:
         """Sets the sink: a float32 array ``(H, W, 3)`` that gets ``(pixels - mean) * factor``."""
