@@ -190,7 +190,7 @@ def _is_shell(tensor: Any) -> bool:
     return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python)
 
 
-def exchanged(given: Any, exchange: Callable[[Any], Any] = with_pixels) -> Any:
+def exchanged(given: Any, exchange: Callable[[object], object] = with_pixels) -> Any:
     """A thing in which pending tensors, also those in lists, tuples and dicts, are replaced by ordinary ones.
 
     The thing itself if none is another object afterwards, as in most cases.

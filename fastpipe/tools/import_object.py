@@ -17,7 +17,7 @@ from fastpipe.paths import absolute_path
 from fastpipe.tools.users_code import describe_error
 
 if TYPE_CHECKING:
-    from fastpipe.tools.inputs import Transform
+    from fastpipe.types import Transform
 
 _HOW = "give MODULE:NAME or FILE.py:NAME, such as train:transform or train.py:transform for train.py's `transform`"
 

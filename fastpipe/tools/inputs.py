@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,8 +16,7 @@ from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.folder_source import is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_container
 from fastpipe.paths import local_path
-
-Transform: TypeAlias = Callable[[Any], object]
+from fastpipe.types import Transform
 
 
 def choose_files(

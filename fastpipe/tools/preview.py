@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -28,7 +28,7 @@ from fastpipe.tools import recipes
 from fastpipe.tools.inputs import dataset_of
 from fastpipe.tools.users_code import describe_error, users_line
 from fastpipe.transforms.pipeline import flatten
-from fastpipe.types import Recipe
+from fastpipe.types import Recipe, Transform
 
 __all__ = ["Sheet", "preview", "preview_files"]
 
@@ -113,7 +113,7 @@ def preview(
 @preserved_globals()
 def preview_files(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
-    transform: Callable[[Any], object] | None,
+    transform: Transform | None,
     count: int = 8,
     *,
     views: int = 3,

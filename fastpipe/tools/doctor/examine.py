@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -40,6 +39,7 @@ from fastpipe.tools.doctor.workers import (
 )
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.transforms.albumentations import Albumentations
+from fastpipe.types import Transform
 
 _SAMPLES = 192
 _SEVERITIES = ("problem", "advice", "note")
@@ -50,7 +50,7 @@ _LARGEST_RATE, _LONGEST_S = 1e9, 86400.0
 def doctor(
     subject: object,
     *,
-    transform: Callable[[Any], object] | None = None,
+    transform: Transform | None = None,
     batch_size: int | None = None,
     workers: int | None = None,
     gpu_rate: float | None = None,

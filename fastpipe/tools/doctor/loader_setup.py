@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing.context import BaseContext
 from typing import Any
@@ -17,10 +17,10 @@ from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec
 from fastpipe.index.open import named_images
 from fastpipe.loading import DataLoader
-from fastpipe.loading.collate import BatchCollate, users_collate
+from fastpipe.loading.collate import BatchCollate, Collate, users_collate
 from fastpipe.loading.threads import gil_bound_part
 from fastpipe.tools import recipes
-from fastpipe.tools.inputs import Transform
+from fastpipe.types import Transform
 
 
 def open_dataset(path: str | os.PathLike[str], transform: Transform | None) -> ImageDataset:
@@ -53,7 +53,7 @@ class LoaderSetup:
         return self.loader.prefetch_factor or 2
 
     @property
-    def collate(self) -> Callable[[Any], object]:
+    def collate(self) -> Collate:
         return self.loader.collate_fn
 
     @property

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from torch.utils.data import Dataset
 
@@ -14,7 +13,7 @@ from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec, Stage, StageTimes
 from fastpipe.executor.stage_times import Row
-from fastpipe.loading.collate import batch_tensors, tensor_bytes
+from fastpipe.loading.collate import Collate, batch_tensors, tensor_bytes
 from fastpipe.loading.fetcher import batch_of
 from fastpipe.tools.doctor.measurements import STAGES, FailedSample, StageProfile
 from fastpipe.tools.users_code import describe_error, users_line
@@ -54,7 +53,7 @@ def time_stages(
     indices: Sequence[int],
     batch_size: int,
     options: BatchSpec | None,
-    collate: Callable[[Any], object],
+    collate: Collate,
     seconds: float,
     guess_us: float,
     most_bytes: int | None = None,
