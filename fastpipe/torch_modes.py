@@ -6,15 +6,24 @@ import torch
 
 
 def torch_modes_active() -> bool:
-    """True if autocast on the CPU, or a torch function or dispatch mode is active that must see each transform's call.
+    """True if autocast on the CPU, a torch function mode or what `follows_calls` names must see each transform's call.
 
     fastpipe's own modes opt out by ``sees_transforms = False``. Modules that make tensors at import, such as
     `fastpipe.rng`, are imported after this check: within such a mode it would see those tensors.
     """
-    if torch._C._len_torch_dispatch_stack() or _autocasts():
+    if follows_calls() or _autocasts():
         return True
     modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
     return any(getattr(mode, "sees_transforms", True) for mode in modes)
+
+
+def follows_calls() -> bool:
+    """True if a tracer, a dispatch mode or a transform of ``torch.func`` follows the calls of torch's functions."""
+    return (
+        torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._get_tracing_state() is not None
+        or torch._C._functorch.maybe_current_level() is not None
+    )
 
 
 def computes_by_default() -> bool:

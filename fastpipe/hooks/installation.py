@@ -34,6 +34,7 @@ HOOKS = {
     "multiprocessing.util": "children",
     "pycocotools._mask": "pycocotools",
     "torch._dynamo.eval_frame": "torch_tensors",
+    "torch._dynamo.variables.builder": "torch_tensors",
     "torch.distributed.launcher.api": "ranks",
     "torch.export": "torch_tensors",
     "torch.jit": "torch_tensors",

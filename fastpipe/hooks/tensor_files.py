@@ -60,11 +60,7 @@ class TensorFiles:
         names_given = any(isinstance(given.get(name), (str, os.PathLike)) for name in ("input", "mode"))
         if names_given and not _TAKES_NAMES:
             return self._plain(*args, **kwargs)
-        if (
-            torch_modes_active()
-            or torch._C._get_tracing_state() is not None
-            or str(given.get("device", "cpu")) != "cpu"
-        ):
+        if torch_modes_active() or str(given.get("device", "cpu")) != "cpu":
             return self._plain(*args, **kwargs)
         begun = time.perf_counter()
         data = self._data_of(given["input"])

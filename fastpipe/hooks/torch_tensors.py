@@ -6,6 +6,7 @@ Some access a tensor's memory without regard to its class; tracers and compilers
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
 import sys
 from types import ModuleType
@@ -29,6 +30,8 @@ def hook(module: ModuleType, patches: Patches) -> None:
         patches.wrap(module, name, _tracing)
     if module.__name__ == "torch._dynamo.eval_frame":
         patches.wrap(module._TorchDynamoContext, "__call__", _compiling)
+    if module.__name__ == "torch._dynamo.variables.builder":  # gets what a compiled function finds by itself
+        patches.wrap(module.VariableBuilder, "__call__", _given_ordinary)
     if module.__name__ == _PENDING:
         _replace_accesses(module, patches)
 
@@ -41,7 +44,22 @@ def with_ordinary_tensors(thing: Thing) -> Thing:
 
 
 def _tracing(function: Function) -> Function:
-    """Wraps a tracer, or a compiled function, which may get tensors within lists and dicts."""
+    """Wraps a tracer, before which all pending tensors become ordinary: any may be in a closure, or in a module."""
+
+    @functools.wraps(function)
+    def call(*args: object, **kwargs: object) -> object:
+        pending = sys.modules.get(_PENDING)
+        if pending is not None:
+            for thing in gc.get_objects():
+                if pending.plain_of(type(thing)) is not type(thing):
+                    pending.with_pixels(thing)
+        return function(*with_ordinary_tensors(args), **with_ordinary_tensors(kwargs))
+
+    return call
+
+
+def _given_ordinary(function: Function) -> Function:
+    """Wraps a function that may get tensors within lists and dicts."""
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> object:
@@ -53,7 +71,7 @@ def _tracing(function: Function) -> Function:
 def _compiling(plain: Function) -> Function:
     def compiled(self: object, function: object) -> object:
         result = plain(self, function)
-        return _tracing(result) if inspect.isfunction(result) else result
+        return _given_ordinary(result) if inspect.isfunction(result) else result
 
     return compiled
 

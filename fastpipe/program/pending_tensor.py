@@ -41,6 +41,7 @@ from fastpipe.program.pending_work import (
     ordinary,
     strides_of,
 )
+from fastpipe.torch_modes import follows_calls
 from fastpipe.types import Box, ImageShape, Step
 
 _AS_TV_IMAGE = interned_once(AsTvImage)
@@ -81,7 +82,7 @@ class _Pending:
             with torch._C.DisableTorchFunctionSubclass():
                 return function(*args, **kwargs)
         recorded = _RECORDED.get(function)
-        result = NotImplemented if recorded is None else recorded(*args, **kwargs)
+        result = NotImplemented if recorded is None or follows_calls() else recorded(*args, **kwargs)
         if result is not NotImplemented:
             return result
         return function(*exchanged(args), **exchanged(kwargs))
@@ -319,7 +320,7 @@ def _float(tensor: object) -> object:
     record = record_of(tensor)
     if record is None or record.base is not None or record.shape.dtype is not torch.uint8 or record.shape.channels != 3:
         return NotImplemented
-    if plain_class(tensor) is not torch.Tensor or torch._C._len_torch_dispatch_stack():
+    if plain_class(tensor) is not torch.Tensor:
         return NotImplemented
     return pending_tensor(FloatsOfPixels.of(record, record.account.after(methodcaller("float"))))
 
@@ -350,7 +351,7 @@ def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
             if not is_usable or one.dtype != dtype or one.shape != shape:
                 return NotImplemented
     whole = len(tensors), *shape
-    if dtype not in (torch.uint8, torch.float32) or torch._C._len_torch_dispatch_stack():
+    if dtype not in (torch.uint8, torch.float32):
         return NotImplemented
     if out is None:
         with torch._C.DisableTorchFunction():

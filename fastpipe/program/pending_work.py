@@ -36,6 +36,7 @@ from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
 from fastpipe.readers.base import Pixels
+from fastpipe.torch_modes import follows_calls
 from fastpipe.types import ImageShape, Step
 
 TO_PURE = interned_once(ToPureTensor)
@@ -374,11 +375,9 @@ class FloatsOfPixels(PendingWork):
 
 
 def ordinary(inference: bool) -> AbstractContextManager[object]:
-    """A context without torch's function and dispatch modes, and with inference mode as given."""
-    within_function = torch._C._functorch.maybe_current_level() is not None
-    other = torch.is_inference_mode_enabled() != inference
+    """A context in which nothing of torch follows its functions' calls, and with inference mode as given."""
     plain: AbstractContextManager[object] = torch._C.DisableTorchFunction()
-    if not within_function and not other and not torch._C._len_torch_dispatch_stack():
+    if torch.is_inference_mode_enabled() == inference and not follows_calls():
         return plain
     contexts = ExitStack()
     contexts.enter_context(plain)

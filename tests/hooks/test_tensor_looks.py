@@ -47,6 +47,15 @@ class _Weights(torch.nn.Module):
         return image.float().mean(0)
 
 
+class _Holding(torch.nn.Module):
+    def __init__(self, images: list[torch.Tensor]) -> None:
+        super().__init__()
+        self.images = images
+
+    def forward(self, factor: torch.Tensor) -> torch.Tensor:
+        return self.images[0].float() * factor + torch.stack(self.images).sum()
+
+
 class _WithBuffer(torch.nn.Module):
     def __init__(self, image: torch.Tensor) -> None:
         super().__init__()
@@ -201,6 +210,13 @@ LOOKS: dict[str, Callable[[Any], Any]] = {
     "scripted": _scripted,
     "traced": lambda x: torch.jit.trace(_Weights(), x)(torch.ones(3, 4, 5)),
     "module": _Weights(),
+    "traced, from a closure": lambda x: torch.jit.trace(lambda one: one + x[..., 1:4, 2:6].float(), torch.ones(1))(
+        torch.zeros(1)
+    ),
+    "traced, from a module": lambda x: torch.jit.trace(_Holding([x]), torch.ones(1))(torch.zeros(1)),
+    "stacked within a derivative": lambda x: torch.func.jacfwd(lambda one: (torch.stack([x, x]) * one).sum())(
+        torch.ones(())
+    ),
     "fx": lambda x: torch.fx.symbolic_trace(_Weights())(x),
     "encode": lambda x: tio.encode_jpeg(x),
     "op": lambda x: torch.ops.aten.add(x, 1),
@@ -360,6 +376,15 @@ def test_exported_and_compiled_in_full() -> None:
     assert shown(program.module()(opened())) == shown(_Weights()(plainly_opened()))
     function = torch.compile(_Weights(), backend="eager", fullgraph=True)
     assert shown(function(opened())) == shown(_Weights()(plainly_opened()))
+
+
+@pytest.mark.slow
+def test_compiled_functions_find_images_by_themselves() -> None:
+    image, plain = opened(), plainly_opened()
+    closure = torch.compile(lambda factor: image.float() * factor, backend="eager", fullgraph=True)
+    assert shown(closure(torch.ones(1))) == shown(plain.float())
+    module = torch.compile(_Holding([opened()]), backend="eager", fullgraph=True)
+    assert shown(module(torch.ones(1))) == shown(_Holding([plain])(torch.ones(1)))
 
 
 def test_modes_of_torch() -> None:
