@@ -21,10 +21,12 @@ TRANSFORMS = (
 FILES = ("PIL.Image", "torchvision.datasets.folder")
 """Modules whose functions datasets of files call."""
 _OF_PILLOW = ("convert", "copy", "crop", "filter", "load", "point", "reduce", "resize", "transform", "transpose")
+_OF_TORCH = ("rand", "randint", "randperm")
+"""Functions that transforms draw by."""
 
 
 class Originals:
-    """The functions that a library calls for an image: those of some classes and modules, and of Pillow's image class.
+    """The functions that a library calls for an image: of some classes and modules, of Pillow's image class, of torch.
 
     Checked at each call, so it only compares the current functions with those of the last check.
 
@@ -42,21 +44,22 @@ class Originals:
             (vars(owner), vars(owner).keys()) for owner in owners
         ]
         image = {} if pillow is None else vars(pillow.Image)
-        self._watched.append((image, _OF_PILLOW if image else ()))
-        self._of_pillow = image.get
+        drawn_by = vars(sys.modules["torch"]) if owners and "torch" in sys.modules else {}
+        self._watched += [(image, _OF_PILLOW if image else ()), (drawn_by, _OF_TORCH if drawn_by else ())]
+        self._of_pillow, self._of_torch = image.get, drawn_by.get
         self._seen: list[list[object]] | None = None
-        self._seen_of_image: list[object] = []
+        self._seen_singly: list[object] = []
         self._are_there = False
 
     def are_there(self) -> bool:
         """True if all functions are the libraries' own, or fastpipe's replacements."""
         now: list[list[object]] = [*map(list, self._values)] if self._values else []
-        of_image = [*map(self._of_pillow, _OF_PILLOW)]
+        singly = [*map(self._of_pillow, _OF_PILLOW), *map(self._of_torch, _OF_TORCH)]
         # Compared by identity, as a mock records each comparison in its `mock_calls`.
-        if now != self._seen or not all(map(is_, of_image, self._seen_of_image)):
+        if now != self._seen or not all(map(is_, singly, self._seen_singly)):
             watched = [(name, values[name]) for values, names in self._watched for name in names]
             self._are_there = all(is_librarys(value) for name, value in watched if _is_watched(name, value))
-            self._seen_of_image = of_image
+            self._seen_singly = singly
             self._seen = now  # set last, as another thread may read it
         return self._are_there
 

@@ -98,6 +98,22 @@ def test_what_others_have_put_in_a_library_s_place_is_called(
     assert lefts == {"somebody has replaced a function that its library goes through"}
 
 
+@pytest.mark.parametrize(
+    ("name", "transform", "count"),
+    [("rand", T.RandomHorizontalFlip(), 1), ("randint", T.RandomCrop(1), 2), ("randperm", T.ColorJitter(0.3), 1)],
+)
+def test_a_replaced_function_of_torch_s_draws(
+    varied_photos: list[Path], monkeypatch: pytest.MonkeyPatch, name: str, transform: Any, count: int
+) -> None:
+    compose = T.Compose([transform, T.ToTensor()])
+    calls: list[str] = []
+    with fastpipe.install(check=0):
+        compose(Image.open(varied_photos[0]))
+        monkeypatch.setattr(torch, name, _marked(getattr(torch, name), calls, name))
+        compose(Image.open(varied_photos[0]))
+    assert calls == [name] * count
+
+
 def test_changes_of_a_compose_are_seen_at_once(varied_photos: list[Path]) -> None:
     image = Image.open(varied_photos[4]).convert("RGB")
     with fastpipe.install():
