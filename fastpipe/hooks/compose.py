@@ -201,5 +201,6 @@ class CallsByObject:
         if found is not None and found[0]() is compose:
             return found[1]
         calls = ComposeCalls(compose, self._record)
-        self._known[key] = weakref.ref(compose, lambda _: self._known.pop(key, None)), calls
+        forget = functools.partial(self._known.pop, key)  # a line of Python's would lose what Ctrl-C raises in it
+        self._known[key] = weakref.ref(compose, forget), calls
         return calls

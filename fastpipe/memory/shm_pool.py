@@ -13,9 +13,11 @@ import contextlib
 import os
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import active_children, current_process
+from operator import methodcaller
 
 import numpy as np
 import torch
@@ -34,17 +36,26 @@ _NUMBERS = 1 << 12
 _KEPT = 4
 """A batch counts as kept for long if it still exists after this many requests for each of the worker's pieces."""
 
-_forks = 0
-"""How many times this process has been forked."""
+_freed: NDArray[np.uint8] = np.array([_FREE], np.uint8)
+"""The state that a piece gets when a batch is gone: another once the process has been forked since the batch came."""
+_owned: NDArray[np.bool_] = np.array([True])
+"""False for batches that came before this process was forked off: its copies of them don't count."""
 
 
 def _forking() -> None:
-    global _forks
-    _forks += 1
+    global _freed
+    _freed[0] = _LEFT
+    _freed = np.array([_FREE], np.uint8)
+
+
+def _forked() -> None:
+    global _owned
+    _owned[0] = False
+    _owned = np.array([True])
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_forking)
+    os.register_at_fork(before=_forking, after_in_child=_forked)
 
 
 @dataclass(slots=True)
@@ -209,6 +220,17 @@ class _Handle:
         return reduce_tensor(self.memory)  # type: ignore[no-untyped-call, no-any-return]
 
 
+class _Given(weakref.ref["NDArray[np.uint8]"]):
+    """A weak reference to the array of a batch; ``free`` is called once the array is gone."""
+
+    __slots__ = ("free",)
+    free: Callable[[], object]
+
+
+# No line of Python code may run when an array is destroyed: a KeyboardInterrupt raised there would be ignored.
+_free = methodcaller("free")
+
+
 class _Opened:
     """The pieces of one worker in the main process.
 
@@ -219,6 +241,7 @@ class _Opened:
     def __init__(self, states: torch.Tensor) -> None:
         self.states: NDArray[np.uint8] = states.numpy()
         self._pieces: dict[int, NDArray[np.uint8]] = {}
+        self._given: dict[int, _Given] = {}
 
     def open(self, number: int, memory: torch.Tensor | None, left: Iterable[int]) -> NDArray[np.uint8]:
         """Opens the piece that a batch came in; it is free again once no object refers to this array object.
@@ -233,7 +256,8 @@ class _Opened:
         if memory is not None:
             self._pieces[number] = memory.numpy()
         array = self._pieces[number][:]
-        weakref.finalize(array, _free, self.states, number, os.getpid(), _forks).atexit = False
+        self._given[number] = given = _Given(array, _free)
+        given.free = partial(np.positive, _freed, out=self.states[number : number + 1], where=_owned)
         return array
 
 
@@ -251,11 +275,6 @@ def _close(worker: str, opened: _Opened) -> None:
     """Drops the pieces of a worker whose process is gone, unless another worker has the same name by now."""
     if _opened.get(worker) is opened:
         del _opened[worker]
-
-
-def _free(states: NDArray[np.uint8], number: int, owner: int, forks: int) -> None:
-    if os.getpid() == owner:  # a forked child has copies of the objects, which don't count
-        states[number] = _FREE if forks == _forks else _LEFT
 
 
 def _received(

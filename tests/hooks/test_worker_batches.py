@@ -187,6 +187,22 @@ class TestValues:
                     assert [one.untyped_storage().nbytes() for one in own] == [one.nbytes for one in own]
                     images.detach_().requires_grad_()
 
+    def test_no_line_of_pythons_runs_as_a_batch_goes(self, photos: list[str]) -> None:
+        """What Ctrl-C raises there would be ignored."""
+        with fastpipe.install(check=0):
+            held = [next(iter(DataLoader(Photos(photos), 4, num_workers=1, persistent_workers=True)))[0]]
+            made = [T.Compose([T.ToTensor()])]
+            made[0](Image.open(photos[0]))
+            calls: list[str] = []
+            before = sys.getprofile()
+            sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+            try:
+                held.clear()
+                made.clear()
+            finally:
+                sys.setprofile(before)
+            assert not calls
+
     def test_a_sample_is_no_view(self, photos: list[str]) -> None:
         class Detaching(Photos):
             def __getitem__(self, index: int) -> Any:
