@@ -88,6 +88,7 @@ class BatchMaker:
             if self._thread is None:
                 name = f"fastpipe batches {id(self):x}"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                _threads.add(self._thread)
                 self._thread.start()
             self._changed.notify_all()
 
@@ -123,11 +124,6 @@ class BatchMaker:
                 self._tasks.clear()
                 self._more = False
                 self._changed.notify_all()
-
-    def join(self, seconds: float) -> None:
-        thread = self._thread
-        if thread is not None and os.getpid() == self.owner and thread is not threading.current_thread():
-            thread.join(seconds)
 
     def wait(self, task: BatchTask, seconds: float) -> bool:
         """Waits for a task; True if it is done in that time."""
@@ -216,13 +212,15 @@ class BatchMaker:
 
 
 _makers: weakref.WeakSet[BatchMaker] = weakref.WeakSet()
+_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Their threads, also those that have made their last batch, and whose maker may be gone, but that haven't ended."""
 
 
 @atexit.register
 def _end_all() -> None:
     """Ends the threads at exit: one that returned from C++ code to an ending interpreter would abort the process."""
-    makers = list(_makers)
-    for maker in makers:
+    for maker in list(_makers):
         maker.close()
-    for maker in makers:
-        maker.join(_LAST_BATCH_S)
+    for thread in list(_threads):
+        if thread.is_alive():
+            thread.join(_LAST_BATCH_S)

@@ -91,3 +91,26 @@ def test_interrupt(root):
     assert process.returncode in (-signal.SIGINT, 130, 1)
     assert errors.strip().endswith("KeyboardInterrupt")
     assert len(errors.splitlines()) <= 12
+
+
+ENDING = """if True:
+    import sys, time
+    import fastpipe
+    from fastpipe.loading.batch_maker import BatchMaker
+
+    def slow_to_end(self, run=BatchMaker._run):
+        run(self)
+        time.sleep(0.3)
+        print("ended", flush=True)
+
+    BatchMaker._run = slow_to_end
+    list(fastpipe.DataLoader(fastpipe.ImageFolder(sys.argv[1], transform=fastpipe.transforms.ToTensor()), threads=1))
+    print("made")
+"""
+
+
+def test_the_process_waits_for_a_thread_that_has_made_its_last_batch(root):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-c", ENDING, str(root)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert (done.stdout, done.returncode) == ("made\nended\n", 0), done.stderr
