@@ -23,21 +23,29 @@ _KEPT = 4  # the most free pieces
 _ALIGNMENT = 64
 
 
-class _Lent(weakref.ref["NDArray[np.uint8]"]):
-    """A weak reference to an array that lies on a piece; once the array is gone, it represents the free piece."""
+class LentArray(weakref.ref["NDArray[np.uint8]"]):
+    """A weak reference, with the callback `GIVE_BACK`, to an array on reused memory: calls ``give_back`` at its end."""
 
-    __slots__ = ("give_back", "piece")
-    piece: NDArray[np.uint8]
+    __slots__ = ("give_back",)
     give_back: Callable[[], object]
+
+
+# No line of Python code may run when an array is destroyed, as a KeyboardInterrupt raised there would be ignored: both
+# this and `give_back` are functions of C's.
+GIVE_BACK = methodcaller("give_back")
+
+
+class _LentPiece(LentArray):
+    """Represents the free piece once the array is gone."""
+
+    __slots__ = ("piece",)
+    piece: NDArray[np.uint8]
 
 
 # Without a lock: between any two lines the garbage collector may return a piece, and a signal handler or another thread
 # may take one. Each call of a deque method is atomic, and a piece that was popped belongs to one caller alone.
-_free: deque[_Lent] = deque(maxlen=_KEPT)
-_lent: dict[int, _Lent] = {}
-
-# No line of Python code may run when an array is destroyed: a KeyboardInterrupt raised there would be ignored.
-_give_back = methodcaller("give_back")
+_free: deque[_LentPiece] = deque(maxlen=_KEPT)
+_lent: dict[int, _LentPiece] = {}
 
 
 def reused(shape: tuple[int, ...], dtype: torch.dtype, pinned: bool = False) -> torch.Tensor:
@@ -86,7 +94,7 @@ def reused_bytes(size: int) -> NDArray[np.uint8]:
     piece = _take(size)
     start = -piece.__array_interface__["data"][0] % _ALIGNMENT
     view = piece[start : start + size]
-    lent = _Lent(view, _give_back)
+    lent = _LentPiece(view, GIVE_BACK)
     lent.piece = piece
     lent.give_back = partial(_free.extend, map(_lent.pop, (id(lent),)))
     _lent[id(lent)] = lent

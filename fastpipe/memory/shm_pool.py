@@ -13,11 +13,10 @@ import contextlib
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import active_children, current_process
-from operator import methodcaller
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ from torch.multiprocessing.reductions import reduce_tensor
 
 from fastpipe.environment import SHARED_MEMORY, no_descriptors_left, shared_memory_room
 from fastpipe.errors import LoaderError
-from fastpipe.memory.host_pool import tensor_on
+from fastpipe.memory.host_pool import GIVE_BACK, LentArray, tensor_on
 
 # States of a piece, written by the main process and read by the worker.
 _FREE, _IN_USE, _LEFT = 0, 1, 2
@@ -220,17 +219,6 @@ class _Handle:
         return reduce_tensor(self.memory)  # type: ignore[no-untyped-call, no-any-return]
 
 
-class _Given(weakref.ref["NDArray[np.uint8]"]):
-    """A weak reference to the array of a batch; ``free`` is called once the array is gone."""
-
-    __slots__ = ("free",)
-    free: Callable[[], object]
-
-
-# No line of Python code may run when an array is destroyed: a KeyboardInterrupt raised there would be ignored.
-_free = methodcaller("free")
-
-
 class _Opened:
     """The pieces of one worker in the main process.
 
@@ -241,7 +229,7 @@ class _Opened:
     def __init__(self, states: torch.Tensor) -> None:
         self.states: NDArray[np.uint8] = states.numpy()
         self._pieces: dict[int, NDArray[np.uint8]] = {}
-        self._given: dict[int, _Given] = {}
+        self._lent: dict[int, LentArray] = {}
 
     def open(self, number: int, memory: torch.Tensor | None, left: Iterable[int]) -> NDArray[np.uint8]:
         """Opens the piece that a batch came in; it is free again once no object refers to this array object.
@@ -256,8 +244,8 @@ class _Opened:
         if memory is not None:
             self._pieces[number] = memory.numpy()
         array = self._pieces[number][:]
-        self._given[number] = given = _Given(array, _free)
-        given.free = partial(np.positive, _freed, out=self.states[number : number + 1], where=_owned)
+        self._lent[number] = lent = LentArray(array, GIVE_BACK)
+        lent.give_back = partial(np.positive, _freed, out=self.states[number : number + 1], where=_owned)
         return array
 
 

@@ -188,7 +188,7 @@ class TestValues:
                     images.detach_().requires_grad_()
 
     def test_no_line_of_pythons_runs_as_a_batch_goes(self, photos: list[str]) -> None:
-        """What Ctrl-C raises there would be ignored."""
+        """An exception there, as Ctrl-C's, would be ignored."""
         with fastpipe.install(check=0):
             held = [next(iter(DataLoader(Photos(photos), 4, num_workers=1, persistent_workers=True)))[0]]
             made = [T.Compose([T.ToTensor()])]
