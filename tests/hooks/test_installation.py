@@ -139,8 +139,9 @@ def test_workers_have_it_and_their_images_are_in_the_report(
     sites = json.loads((photos / "report.json").read_text())["sites"]
     made = [site for site in sites if site["name"].startswith("Compose(")]
     assert sum(site["images"] for site in made) == 40
-    # Two of each worker's of the first epoch: those of the second go on where these ended.
-    assert sum(site["checked"] for site in made) == 4
+    # Two of each worker's of the first epoch: those of the second go on where these ended, and so does a worker of the
+    # first that starts after the other has made images.
+    assert 2 <= sum(site["checked"] for site in made) <= 4
 
 
 def test_check_must_not_be_negative(tmp_path: Path) -> None:

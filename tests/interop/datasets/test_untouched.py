@@ -87,7 +87,8 @@ class TestBatches:
         dataset = Importable(make("ImageFolder").root, crops())
         assert_as_plain(dataset, batch_size=2, num_workers=2, multiprocessing_context=method, check=1)
         site = site_of("Importable(")
-        assert (site.images, site.checked) == (8, 2)
+        assert site.images == 8
+        assert site.checked in (1, 2)  # a worker that starts after the other has made images goes on
 
     def test_of_uint8_in_workers(self, make: Callable[..., Any]) -> None:
         assert_as_plain(make("ImageFolder", transform=recipes()["uint8"]), batch_size=2, num_workers=2)
