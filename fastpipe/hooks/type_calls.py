@@ -1,8 +1,8 @@
 """Searches the user's code for calls of ``type``, because a pending object has another class than an ordinary one.
 
 Nothing tells of ``type(x) is torch.Tensor`` when it runs. A transform that raises for what is "neither an array nor a
-tensor", or that converts only what is an image by ``type(x) == Image.Image``, would do something else than without
-fastpipe.
+tensor", or that converts only what is an image by ``type(x) is Image.Image``, would do something else than without
+fastpipe. (``type(x) == Image.Image`` is true of an image without pixels, too; only files are of other classes.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOT_LOOKED_INTO = {
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__iter__", "__next__", "forward")
 """Methods that are called by code other than the user's."""
 
-_COMPARED = "=="
+_IS, _EQUALS = "is", "=="
 _ALIKE = {"__module__", "__name__", "__qualname__"}
 _MOST = 2000
 _MOST_OF_A_LIST = 64  # lists of transforms are short; longer ones hold files
@@ -43,7 +43,7 @@ class TypeCalls(NamedTuple):
 
     Attributes:
         tensors: tensors, or any other object.
-        images: Pillow's images, with a comparison of the result with one of Pillow's classes.
+        images: Pillow's images, to ask whether the result ``is`` one of Pillow's classes, or equal to one of a file.
     """
 
     tensors: bool
@@ -83,9 +83,15 @@ def type_calls(*things: object) -> TypeCalls:
             codes = [*_codes(thing.__code__)]
             lines = [names for code in codes if "type" in code.co_names for names in _lines_that_call_type(code)]
             tensors = tensors or bool(lines)
-            images = images or any(_COMPARED in names and any("Image" in name for name in names) for names in lines)
+            images = images or any(map(_compares_images, lines))
             waiting += _named(thing, codes, kind)
     return TypeCalls(tensors, images)
+
+
+def _compares_images(names: set[str]) -> bool:
+    """True for the names on a line that tells a class of Pillow's from one without pixels."""
+    told = "Image" if _IS in names else "ImageFile" if _EQUALS in names else None
+    return told is not None and any(told in name for name in names)
 
 
 def _is_librarys(thing: object) -> bool:
@@ -102,7 +108,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 @functools.lru_cache(maxsize=1024)  # the same for equal code; each epoch's fetcher asks again
 def _lines_that_call_type(code: CodeType) -> list[set[str]]:
-    """For each line that calls ``type``, the names on it, with `_COMPARED` if it compares.
+    """For each line that calls ``type``, the names on it, with `_IS` or `_EQUALS` if it compares.
 
     Lines that only read the result's name or module are skipped, because these are the same for a pending class.
     """
@@ -114,7 +120,7 @@ def _lines_that_call_type(code: CodeType) -> list[set[str]]:
         line = line_at.get(step.offset)
         names = lines.setdefault(line, set())
         if step.opname in ("COMPARE_OP", "CONTAINS_OP", "IS_OP"):
-            names.add(_COMPARED)
+            names.add(_IS if step.opname == "IS_OP" else _EQUALS)
         elif isinstance(step.argval, str):
             names.add(step.argval)
             if step.argval == "type" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):

@@ -79,7 +79,7 @@ def _unless_replaced(
 
 
 class _EqualToPillows(type):
-    """A metaclass that makes a class equal to Pillow's: v2 looks up fills and kernels in dicts by class."""
+    """A metaclass that makes a class equal to Pillow's: for users' comparisons, and v2 looks up fills by class."""
 
     def __eq__(cls, other: object) -> bool:
         return other is cls or other is Image.Image

@@ -20,6 +20,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 from torchvision_here import torchvision
 
 import fastpipe
+from fastpipe import is_pending
 from fastpipe.hooks.type_calls import type_calls
 
 T = torchvision.transforms
@@ -49,11 +50,15 @@ def compares_attribute(image: Any) -> bool:
     return type(image) == Image.Image  # noqa: E721
 
 
-def compares_name(image: Any) -> bool:
+def is_one_of_pillows(image: Any) -> bool:
     return isinstance(image, PILImage) and type(image) is not PILImage
 
 
 def looks_among(image: Any) -> bool:
+    return type(image) in (str, PILImage)
+
+
+def looks_among_files(image: Any) -> bool:
     kinds = (str, bytes)
     return type(image) in (*kinds, JpegImageFile)
 
@@ -215,14 +220,15 @@ def test_not_found(thing: Any) -> None:
     assert type_calls(thing) == (False, False)
 
 
-@pytest.mark.parametrize("function", [compares_attribute, compares_name, looks_among])
+@pytest.mark.parametrize("function", [is_one_of_pillows, looks_among_files])
 def test_comparisons_with_pillows_classes(function: Callable[[Any], Any]) -> None:
     assert type_calls(Samples(function)) == (True, True)
     assert type_calls(Samples(T.Lambda(function))) == (True, True)
 
 
-def test_no_comparison_with_pillows_classes() -> None:
-    assert type_calls(makes_an_image) == (True, False)
+@pytest.mark.parametrize("function", [compares_attribute, looks_among, makes_an_image])
+def test_comparisons_that_hold_without_pixels(function: Callable[[Any], Any]) -> None:
+    assert type_calls(Samples(function)) == (True, False)
 
 
 def test_what_leads_to_itself() -> None:
@@ -264,6 +270,18 @@ class ComparesImages(Photos):
         return self.transform(image) if type(image) is Image.Image and type(opened) is JpegImageFile else torch.zeros(1)
 
 
+class EqualsImages(Photos):
+    pending: ClassVar[list[bool]] = []
+    sizes: ClassVar[dict[type, int]] = {Image.Image: 32, JpegImageFile: 16}
+
+    def __getitem__(self, index: int) -> Any:
+        image = Image.open(self.folder / f"{index % 2}.jpg").convert("RGB")
+        assert type(image) == Image.Image  # noqa: E721
+        assert type(image) in (bytes, PILImage)
+        self.pending.append(is_pending(image))
+        return self.transform(image.resize((self.sizes[type(image)], 20))), image.tobytes()
+
+
 class StreamOfThem(IterableDataset[Any]):
     def __init__(self, photos: Photos) -> None:
         self.photos = photos
@@ -276,9 +294,15 @@ def test_tensors_are_ordinary_where_somebody_asks(tmp_path: Path) -> None:
     assert_as_plain(Photos(tmp_path), batch_size=4)
 
 
+def test_images_have_no_pixels_where_somebody_compares_their_class(tmp_path: Path) -> None:
+    photos = EqualsImages(tmp_path)
+    assert_as_plain(photos, batch_size=4)
+    assert photos.pending == [False] * 8 + [True] * 8
+
+
 @pytest.mark.parametrize("wrap", [lambda photos: photos, StreamOfThem])
 @pytest.mark.parametrize("batch_size", [None, 1, 4])
-def test_images_are_pillows_where_somebody_compares_their_class(
+def test_images_are_pillows_where_somebody_asks_whether_they_are_of_a_class(
     tmp_path: Path, wrap: Callable[[Photos], Dataset[Any]], batch_size: int | None
 ) -> None:
     photos = ComparesImages(tmp_path)
