@@ -38,7 +38,7 @@ class Mixture:
 
     def apply(self, image: Image) -> Image:
         """Mixes the image; as in torchvision, operations run on tensors, which are mixed in the weights' dtype."""
-        tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image)
+        tensor = image if isinstance(image, Tensor) else F.pil_to_tensor(image).contiguous()  # planes, for the core
         batch = tensor[None] if tensor.ndim == 3 else tensor
         images = [batch, *(_run(chain, batch) for chain in self.chains)]
         mixed = _mix(images, torch.tensor([self.weights], dtype=self.dtype, device=batch.device)).view(tensor.shape)
