@@ -8,14 +8,20 @@ for each size of kernel.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
 
+from fastpipe.kernels import planes
 from fastpipe.torch_modes import computes_by_default
+
+WeightsOf: TypeAlias = "Callable[[int, float, torch.dtype, torch.device], Tensor]"
+"""Makes the Gaussian weights along one axis."""
 
 _MOST_WEIGHTS = 4096  # of a kernel: trying a larger one takes more than a second
 _get_precision = getattr(torch._C, "_get_fp32_precision_getter", None)  # since torch 2.9
@@ -30,14 +36,27 @@ def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, devic
     return pdf / pdf.sum()
 
 
+def gaussian_kernel_1d_of_v2(kernel_size: int, sigma: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """The weights of torchvision's v2, which are rounded otherwise, by its own function."""
+    misc = importlib.import_module("torchvision.transforms.v2.functional._misc")
+    weights: Tensor = misc._get_gaussian_kernel1d(kernel_size, sigma, dtype=dtype, device=device)
+    return weights
+
+
 def blur_weights(
-    kernel_size: Sequence[int], sigma: Sequence[float], height: int, width: int, channels: int
+    kernel_size: Sequence[int],
+    sigma: Sequence[float],
+    height: int,
+    width: int,
+    channels: int,
+    weights_of: WeightsOf = gaussian_kernel_1d,
 ) -> tuple[bytes, bytes] | None:
     """The horizontal and vertical weights of a blur that the core computes exactly as torch does.
 
     Args:
         kernel_size, sigma: ``(x, y)`` in pixels.
         height, width, channels: the image's shape.
+        weights_of: `gaussian_kernel_1d`, or `gaussian_kernel_1d_of_v2`.
 
     Returns:
         Both weights as bytes of float32; None if torch has to compute or refuse the blur.
@@ -47,12 +66,53 @@ def blur_weights(
         return None
     if not computes_by_default() or not _is_known(channels, columns, rows):
         return None
-    along = _weights(columns, sigma[0])
-    return along, along if rows == columns and sigma[0] == sigma[1] else _weights(rows, sigma[1])
+    along = _weights(weights_of, columns, sigma[0])
+    return along, along if rows == columns and sigma[0] == sigma[1] else _weights(weights_of, rows, sigma[1])
 
 
-def _weights(size: int, sigma: float) -> bytes:
-    return gaussian_kernel_1d(size, sigma, torch.float32, torch.device("cpu")).numpy().tobytes()
+def _weights(weights_of: WeightsOf, size: int, sigma: float) -> bytes:
+    return weights_of(size, sigma, torch.float32, torch.device("cpu")).numpy().tobytes()
+
+
+def blur_weights_of_v2(
+    shape: Sequence[int], kernel_size: Sequence[int] | int, sigma: Sequence[float] | float | None = None
+) -> tuple[bytes, bytes] | None:
+    """`blur_weights` for the arguments of torchvision's v2.
+
+    Args:
+        shape: height, width and channels of the image.
+        kernel_size, sigma: the arguments; None is returned for those that torchvision refuses.
+    """
+    sizes = [kernel_size] * 2 if isinstance(kernel_size, int) else kernel_size
+    sigmas = [size * 0.15 + 0.35 for size in sizes] if sigma is None else sigma
+    if isinstance(sigmas, (int, float)):
+        sigmas = [sigmas]
+    if len(sigmas) == 1:
+        sigmas = [*sigmas] * 2
+    if len(sizes) != 2 or len(sigmas) != 2 or min(sizes) < 1 or not min(sigmas) > 0:
+        return None
+    height, width, channels = shape
+    return blur_weights(sizes, sigmas, height, width, channels, gaussian_kernel_1d_of_v2)
+
+
+def blurred(image: Tensor, kernel_size: Sequence[int], sigma: Sequence[float]) -> Tensor | None:
+    """torchvision's blur of a tensor ``(..., C, H, W)`` by the core; None if torch has to compute or refuse it."""
+    return _blurred(image, lambda shape: blur_weights(kernel_size, sigma, *shape))
+
+
+def blurred_as_v2(image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+    """`blurred` with the arguments and the weights of torchvision's v2."""
+    return _blurred(image, lambda shape: blur_weights_of_v2(shape, *args, **kwargs))
+
+
+def _blurred(image: Tensor, weights_for: Callable[[tuple[int, int, int]], tuple[bytes, bytes] | None]) -> Tensor | None:
+    if image.ndim < 3 or image.dtype != torch.uint8 or not planes.is_plain(image):
+        return None
+    if image.ndim == 3:
+        image = image.contiguous()  # as the convolution's result is, but for batches
+    channels, height, width = image.shape[-3:]
+    weights = weights_for((height, width, channels)) if planes.takes(image) else None
+    return None if weights is None else planes.by_job(image, lambda job: job.torch_blur(*weights))
 
 
 def _is_known(channels: int, columns: int, rows: int) -> bool:

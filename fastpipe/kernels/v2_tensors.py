@@ -23,6 +23,7 @@ from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
 from fastpipe.kernels import floats, planes
+from fastpipe.kernels.filters import blurred_as_v2
 from fastpipe.kernels.grids import products_are_sums
 from fastpipe.plain_way import plainly
 from fastpipe.torch_modes import computes_by_default
@@ -417,6 +418,7 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
         "adjust_contrast": _adjust_contrast,
         "adjust_gamma": _by_table("adjust_gamma"),
         "affine": _warped(affine),
+        "gaussian_blur": blurred_as_v2,
         "perspective": _perspective,
         "resize": _resize,
         "resized_crop": _resized_crop,

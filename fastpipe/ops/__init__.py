@@ -41,7 +41,14 @@ from fastpipe.ops.conversion import (
     ToTensor,
     fused_conversion,
 )
-from fastpipe.ops.filters import AdjustSharpness, GaussianBlur, PillowBoxBlur, PillowGaussianBlur, radii_of
+from fastpipe.ops.filters import (
+    AdjustSharpness,
+    GaussianBlur,
+    GaussianBlurOfV2,
+    PillowBoxBlur,
+    PillowGaussianBlur,
+    radii_of,
+)
 from fastpipe.ops.geometry import (
     CenterCrop,
     Crop,
@@ -108,6 +115,7 @@ __all__ = [
     "Equalize",
     "Erase",
     "GaussianBlur",
+    "GaussianBlurOfV2",
     "HFlip",
     "Invert",
     "Layout",

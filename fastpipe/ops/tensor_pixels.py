@@ -35,6 +35,7 @@ from fastpipe.kernels.v2_tensors import (
 )
 from fastpipe.ops.base import Arguments, Operation, on_array_by_core
 from fastpipe.ops.color import LookUp
+from fastpipe.ops.filters import add_blur_of_v2
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.tensors import FunctionOfV2
@@ -188,8 +189,8 @@ class OnPixels(FunctionOfV2):
         return resized(shape, (*shape.size, self.given.get("num_output_channels", 1)))
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        if self.name in _WARPS:
-            return _WARPS[self.name](job, shape, **self.given)
+        if self.name in _NEIGHBOURS:
+            return _NEIGHBOURS[self.name](job, shape, **self.given)
         return _add_color(job, shape, self.name, self.given)
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
@@ -267,8 +268,13 @@ def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
     return True
 
 
-_WARPS: dict[str, Callable[..., bool]] = {"affine": _add_affine, "rotate": _add_rotate}
-ON_PIXELS = frozenset({*COLORS, *_WARPS})
+_NEIGHBOURS: dict[str, Callable[..., bool]] = {
+    "affine": _add_affine,
+    "gaussian_blur": add_blur_of_v2,
+    "rotate": _add_rotate,
+}
+"""Functions for which a pixel of the result depends on several of the input. Their results are contiguous planes."""
+ON_PIXELS = frozenset({*COLORS, *_NEIGHBOURS})
 """The functions that `OnPixels` takes."""
 
 
@@ -291,6 +297,6 @@ def layout_after(step: Step, shape: ImageShape, layout: Layout) -> Layout:
         return "planes"
     if isinstance(step, Resize):
         return "planes" if layout == "gaps" or shape.channels == 1 else layout
-    if isinstance(step, OnPixels):  # warps gather
-        return "planes" if step.name in _WARPS or COLORS[step.name].to_planes else "rows"
+    if isinstance(step, OnPixels):
+        return "planes" if step.name in _NEIGHBOURS or COLORS[step.name].to_planes else "rows"
     return "rows"

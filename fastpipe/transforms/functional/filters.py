@@ -11,7 +11,7 @@ from torch.nn.functional import pad as torch_pad
 from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
 from fastpipe.kernels import planes
-from fastpipe.kernels.filters import gaussian_kernel_1d
+from fastpipe.kernels.filters import blurred, gaussian_kernel_1d
 from fastpipe.kernels.torchscript import FloatList, Floats, Image, IntList, Ints, is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
@@ -64,6 +64,10 @@ def gaussian_blur(img: Image, kernel_size: Ints, sigma: Floats | None = None) ->
     if not isinstance(img, torch.Tensor):
         return _images.gaussian_blur(img, kernel_size, list(sigma))
     assert_image_tensor(img)
+    if not is_scripting():
+        by_core = blurred(img, kernel_size, list(sigma))
+        if by_core is not None:
+            return by_core
     dtype = img.dtype if torch.is_floating_point(img) else torch.float32
     kernel = gaussian_kernel_2d(kernel_size, list(sigma), dtype=dtype, device=img.device)
     left_right_top_bottom = [kernel_size[0] // 2, kernel_size[0] // 2, kernel_size[1] // 2, kernel_size[1] // 2]

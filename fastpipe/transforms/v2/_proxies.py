@@ -215,6 +215,7 @@ OPERATIONS: dict[str, Callable[..., ops.Operation]] = {
     "affine": _affine,
     "autocontrast": partial(ops.interned_once, ops.Autocontrast),
     "equalize": partial(ops.interned_once, ops.Equalize),
+    "gaussian_blur": ops.GaussianBlurOfV2,
     "invert": partial(ops.interned_once, ops.Invert),
     "perspective": _perspective,
     "posterize": ops.Posterize,
@@ -278,7 +279,7 @@ _ON_PIL: dict[str, Callable[..., StandIn]] = {
     "permute_channels": _permute_channels,
     "resize": _resize,
 }
-_KEEPS_SHAPE = {"elastic", "erase", "gaussian_blur", "jpeg"}
+_KEEPS_SHAPE = {"elastic", "erase", "jpeg"}
 
 
 def _on_pil(name: str, image: PilStandIn, /, *args: object, **kwargs: object) -> StandIn:

@@ -40,6 +40,14 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     ],
     "autocontrast": [{}],
     "equalize": [{}],
+    "gaussian_blur": [
+        {"kernel_size": 3},
+        {"kernel_size": [5, 3], "sigma": [0.7, 1.9]},
+        {"kernel_size": (1, 7), "sigma": [2.2]},
+        {"kernel_size": [9], "sigma": 1.1},
+        {"kernel_size": 4},
+        {"kernel_size": 5, "sigma": -1.0},
+    ],
     "perspective": [
         {"startpoints": START, "endpoints": END},
         {"startpoints": START, "endpoints": END, "interpolation": "nearest", "fill": 9.5},
@@ -113,6 +121,7 @@ def test_batches_go_through_the_core(name: str) -> None:
 TRANSFORMS: dict[str, tuple[Any, ...]] = {
     "AutoAugment": (),
     "ColorJitter": (0.4, 0.4, 0.4, 0.1),
+    "GaussianBlur": ((5, 7), (0.3, 2.0)),
     "RandAugment": (),
     "RandomAdjustSharpness": (2, 1.0),
     "RandomAffine": (10, (0.1, 0.1)),
