@@ -48,6 +48,7 @@ HOOKS = {
     "torchvision.transforms.v2._geometry": "torchvision_boxes",
     "torchvision.transforms.v2.functional._color": "torchvision_images",
     "torchvision.transforms.v2.functional._geometry": "torchvision_tensors",
+    "torchvision.transforms.v2.functional._misc": "torchvision_images",
     "transformers.image_processing_backends": "transformers",
 }
 """The modules of this package whose ``hook(module, patches)`` replaces functions, by the name of the hooked module.

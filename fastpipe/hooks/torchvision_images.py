@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "torchvision.transforms._functional_pil": ("adjust_hue", "pad", "to_grayscale"),
-    "torchvision.transforms.functional": ("to_tensor", "pil_to_tensor"),
+    "torchvision.transforms.functional": ("gaussian_blur", "to_tensor", "pil_to_tensor"),
     "torchvision.transforms.v2.functional._color": ("_permute_channels_image_pil",),
+    "torchvision.transforms.v2.functional._misc": ("_gaussian_blur_image_pil",),
 }
 """Functions that read pixels; all others call methods of Pillow's images, ``ImageEnhance`` and ``ImageOps``."""
+_GAINING = frozenset({"adjust_hue", "gaussian_blur", "_gaussian_blur_image_pil"})
+"""Functions that are faster in the core on images that have their pixels, too."""
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -35,7 +38,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
         if name.endswith("to_tensor"):
             patches.wrap(module, name, partial(ToTensor, shown, patches))
         else:
-            gains = _is_colored if name == "adjust_hue" else None
+            gains = _is_colored if name in _GAINING else None
             patches.wrap(module, name, partial(ImageFunction, shown, recorded="functional_pil", gains=gains))
         pairs.append((plain, getattr(module, name)))
     _exchange(pairs)

@@ -10,9 +10,19 @@ from typing import Any
 
 import torch
 
-from fastpipe.ops import AdjustHue, Pad, PermuteChannels, PilToTensor, ToTensor, fused_conversion
+from fastpipe.ops import (
+    AdjustHue,
+    GaussianBlur,
+    GaussianBlurOfV2,
+    Pad,
+    PermuteChannels,
+    PilToTensor,
+    ToTensor,
+    fused_conversion,
+)
 from fastpipe.pillow.image_record import PlainCall
 from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, lazy_of, record_operations
+from fastpipe.pillow.method_arguments import blur_operation
 from fastpipe.program.on_image import on_pixels, shape_of
 
 
@@ -62,9 +72,31 @@ def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | Non
     return record_operations(lazy, PermuteChannels(order), plain=plain, info={})
 
 
-def _torchvisions(name: str, *arguments: object) -> PlainCall | None:
+def gaussian_blur(img: object, kernel_size: object, sigma: object = None) -> LazyImage | None:
+    """``gaussian_blur`` of a colour image."""
+    return _blurred(img, GaussianBlur, "functional", "gaussian_blur", kernel_size, sigma)
+
+
+def _gaussian_blur_image_pil(image: object, kernel_size: object, sigma: object = None) -> LazyImage | None:
+    """v2's ``gaussian_blur`` of a colour image."""
+    name = "_gaussian_blur_image_pil"
+    return _blurred(image, GaussianBlurOfV2, "v2.functional._misc", name, kernel_size, sigma)
+
+
+def _blurred(
+    image: object, kind: type[GaussianBlur | GaussianBlurOfV2], home: str, name: str, kernel_size: object, sigma: object
+) -> LazyImage | None:
+    operation = blur_operation(kind, kernel_size, sigma) if getattr(image, "mode", None) == "RGB" else None
+    lazy = None if operation is None else lazy_of(image)
+    if operation is None or lazy is None:
+        return None
+    plain = _torchvisions(name, operation.kernel_size, operation.sigma, home=home)
+    return record_operations(lazy, operation, plain=plain, info={})
+
+
+def _torchvisions(name: str, *arguments: object, home: str = "_functional_pil") -> PlainCall | None:
     """torchvision's own function; None if torchvision's module isn't imported."""
-    module = sys.modules.get("torchvision.transforms._functional_pil")
+    module = sys.modules.get(f"torchvision.transforms.{home}")
     return None if module is None else lambda image: getattr(module, name)(image, *arguments)
 
 

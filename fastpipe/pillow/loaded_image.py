@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from PIL import Image
 
-from fastpipe.ops import AdjustHue, Operation
-from fastpipe.pillow.method_arguments import filter_operation, resize_operations, warp_operation, whole_size
+from fastpipe.ops import AdjustHue, GaussianBlur, GaussianBlurOfV2, Operation
+from fastpipe.pillow.method_arguments import (
+    blur_operation,
+    filter_operation,
+    resize_operations,
+    warp_operation,
+    whole_size,
+)
 from fastpipe.program.on_image import run_operation
 from fastpipe.types import Size
 
@@ -47,6 +53,16 @@ def adjust_hue(img: Image.Image, hue_factor: object) -> Image.Image | None:
     if not isinstance(hue_factor, (int, float)):
         return None
     return _done(AdjustHue(hue_factor), img)
+
+
+def gaussian_blur(img: Image.Image, kernel_size: object, sigma: object = None) -> Image.Image | None:
+    """torchvision's ``gaussian_blur``."""
+    return _done(blur_operation(GaussianBlur, kernel_size, sigma), img)
+
+
+def _gaussian_blur_image_pil(image: Image.Image, kernel_size: object, sigma: object = None) -> Image.Image | None:
+    """v2's ``gaussian_blur``."""
+    return _done(blur_operation(GaussianBlurOfV2, kernel_size, sigma), image)
 
 
 def _done(operation: Operation | None, image: Image.Image) -> Image.Image | None:

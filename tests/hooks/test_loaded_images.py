@@ -14,6 +14,7 @@ import pytest
 import torchvision_here  # noqa: F401
 from PIL import Image, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
+from torchvision.transforms.v2 import functional as F2
 
 import fastpipe
 from fastpipe.errors import FastpipeWarning
@@ -110,6 +111,27 @@ def test_hues_are_shifted_as_by_torchvision(size: tuple[int, int], factor: float
         with pytest.raises(ValueError, match=r"0\.6"):
             F.adjust_hue(loaded(), 0.6)
     assert made == facts(F.adjust_hue(loaded("RGB", *size), factor))
+
+
+@pytest.mark.parametrize("size", [(97, 131), (8, 9)])
+@pytest.mark.parametrize(
+    ("site", "blur"),
+    [
+        ("torchvision.transforms.functional.gaussian_blur", lambda *given: F.gaussian_blur(*given)),
+        ("torchvision.transforms.v2.functional._misc._gaussian_blur_image_pil", F2.gaussian_blur),
+    ],
+    ids=["v1", "v2"],
+)
+def test_the_core_blurs_as_torchvision(size: tuple[int, int], site: str, blur: Callable[..., Image.Image]) -> None:
+    with fastpipe.install(check=0):
+        before = LEDGER.site("function", site).images
+        made = [facts(blur(loaded("RGB", *size), *given)) for given in ((3,), ([5, 7], [0.3, 2]), ([1, 3], 1.1))]
+        assert LEDGER.site("function", site).images == before + 3
+        assert blur(loaded("L"), 3).mode == "L"
+        for wrong in ((4,), (3, -1.0), ([301, 3],)):
+            with pytest.raises((ValueError, RuntimeError)):
+                blur(loaded("RGB", *size), *wrong)
+    assert made == [facts(blur(loaded("RGB", *size), *given)) for given in ((3,), ([5, 7], [0.3, 2]), ([1, 3], 1.1))]
 
 
 @pytest.mark.parametrize("name", WARPS)

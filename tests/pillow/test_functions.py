@@ -99,6 +99,8 @@ RECORDED: dict[str, Change] = {
     "permute_channels of v2": lambda image: F2.permute_channels(image.convert("RGB"), [1, 2, 0]),
     "permute_channels by a tensor": lambda image: F2.permute_channels(image.convert("RGB"), torch.tensor([2, 0, 1])),
     "adjust_gamma": lambda image: F.adjust_gamma(image, 0.7),
+    "gaussian_blur": lambda image: F.gaussian_blur(image.convert("RGB"), [5, 3], [0.4, 1.7]),
+    "gaussian_blur of v2": lambda image: F2.gaussian_blur(image.convert("RGB"), 5, 1.3),
     "autocontrast of torchvision": lambda image: F.autocontrast(image),
     "equalize of v2": lambda image: F2.equalize(image),
     "pad by a colour": lambda image: F.pad(image, (2, 1), fill=5),
@@ -135,7 +137,11 @@ MADE: dict[str, Change] = {
     "pil_to_tensor": lambda image: F.pil_to_tensor(image),
     "pil_to_tensor of v2": lambda image: F2.pil_to_tensor(image),
     "to_image": lambda image: F2.to_image(image),
-    "gaussian_blur": lambda image: F.gaussian_blur(image, [3, 3]),
+    "a gray blur": lambda image: F.gaussian_blur(image.convert("L"), [3, 3]),
+    "a blur of four pixels": lambda image: F.gaussian_blur(image, 4),
+    "a blur of words": lambda image: F2.gaussian_blur(image, [3, 3], "1"),
+    "a blur of nothing": lambda image: F2.gaussian_blur(image, [3, 3], [1.0, 0.0]),
+    "a blur that is too wide": lambda image: F.gaussian_blur(image.convert("RGB"), [999, 3]),
     "exif_transpose": lambda image: ImageOps.exif_transpose(image),
 }
 
