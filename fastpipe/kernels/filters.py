@@ -137,14 +137,17 @@ def _adds_in_order(channels: int, columns: int, rows: int, *settings: object) ->
     for height, width, step in ((12, 46, 1), (150, 211, 29)):  # sizes of the result: small with edges, and large
         image = rng.integers(0, 256, (channels, height + rows - 1, width + columns - 1)).astype(np.float32)
         weights = torch.from_numpy(kernel).expand(channels, 1, rows, columns)
-        with torch.no_grad():
-            result = conv2d(torch.from_numpy(image)[None], weights, groups=channels)[0, :, ::step, ::step].numpy()
-        sums = np.zeros(result.shape, np.float32)
+        results = []
+        for layout in (torch.contiguous_format, torch.channels_last):  # of tensors, and of Pillow's images
+            pixels = torch.from_numpy(image)[None].contiguous(memory_format=layout)
+            with torch.no_grad():
+                results.append(conv2d(pixels, weights, groups=channels)[0, :, ::step, ::step].numpy())
+        sums = np.zeros(results[0].shape, np.float32)
         wide = image.astype(np.float64)  # float64 holds the products and their sums without rounding
         for y in range(rows):
             for x in range(columns):
                 part = wide[:, y : y + height : step, x : x + width : step]
                 sums = (part * float(kernel[y, x]) + sums).astype(np.float32)
-        if not np.array_equal(sums, result):
+        if not all(np.array_equal(sums, result) for result in results):
             return False
     return True
