@@ -1,4 +1,4 @@
-"""torchvision's resize of tensors that have their pixels: by the core."""
+"""torchvision's resize and blur of tensors that have their pixels: by the core."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from fastpipe.pending import is_pending
 if TYPE_CHECKING:
     import torch
 
+_LEAST_BLURRED = 3000
+"""The fewest values of a tensor that the core blurs."""
+
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces v1's ``resize`` in its module, or v2's in torchvision's table of functions for tensors."""
+    """Replaces v1's functions in their module, or v2's ``resize`` in torchvision's table of functions for tensors."""
     if hasattr(module, "resize_image"):
         _replace_in_table(module, patches)
     else:
+        patches.wrap(module, "gaussian_blur", partial(_Blur, f"{module.__name__}.gaussian_blur"))
         patches.wrap(module, "resize", partial(_Resize, f"{module.__name__}.resize"))
 
 
@@ -96,6 +100,25 @@ class _ResizeOfV2(FasterFunction):
         from fastpipe.kernels import v2_tensors
 
         return v2_tensors.run("resize", image, *args, **kwargs)
+
+
+class _Blur(FasterFunction):
+    """v1's blur of uint8 tensors."""
+
+    def takes(self, img: object, kernel_size: object, sigma: object) -> bool:
+        if not is_tensor(img):
+            return False
+        import torch
+
+        if img.dtype is not torch.uint8 or torch.compiler.is_compiling() or torch._C._is_tracing():
+            return False
+        return img.numel() >= _LEAST_BLURRED and (is_pending(img) or _is_plain(img))
+
+    def make(self, img: torch.Tensor, kernel_size: list[int], sigma: list[float]) -> torch.Tensor | None:
+        from fastpipe.kernels.filters import blurred
+        from fastpipe.program.pending_tensor import with_pixels
+
+        return blurred(with_pixels(img), kernel_size, sigma)
 
 
 def _is_plain(image: torch.Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""torchvision's resize of tensors that have their pixels, under `fastpipe.install`: torchvision's own values."""
+"""torchvision's resize and blur of tensors with pixels, under `fastpipe.install`: torchvision's own values."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ F, V, VF, tv_tensors = (
 )
 V1 = "torchvision.transforms._functional_tensor.resize"
 V2 = "torchvision.transforms.v2.functional._geometry.resize_image"
+BLUR = "torchvision.transforms._functional_tensor.gaussian_blur"
 IMAGE = torch.rand(3, 97, 131, generator=torch.Generator().manual_seed(0))
 PIXELS = IMAGE.permute(1, 2, 0).contiguous().permute(2, 0, 1)
 BYTES = (IMAGE * 255).to(torch.uint8)
@@ -33,6 +34,9 @@ TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
     "pixels by v2": (V2, lambda: VF.resize(PIXELS, [50, 60])),
     "bytes by v2": (V2, lambda: VF.resize(BYTES, [50, 60])),
     "a class of v2's": (V2, lambda: V.Resize(50)(tv_tensors.Image(IMAGE))),
+    "blurred bytes": (BLUR, lambda: F.gaussian_blur(BYTES, 5)),
+    "blurred pixels": (BLUR, lambda: F.gaussian_blur((PIXELS * 255).to(torch.uint8), [7, 3], [2.0, 0.4])),
+    "a blurred batch": (BLUR, lambda: F.gaussian_blur(BYTES.repeat(2, 1, 1, 1), [3, 9], 1.3)),
     "a sample": (V2, lambda: V.Resize((50, 60))({"image": tv_tensors.Image(BYTES), "number": 3})["image"]),
 }
 LEFT: dict[str, Callable[[], Any]] = {
@@ -45,6 +49,10 @@ LEFT: dict[str, Callable[[], Any]] = {
     "a trace": lambda: torch.jit.trace(lambda image: VF.resize(image, [50, 60]), IMAGE)(IMAGE),
     "a script": lambda: torch.jit.script(F.resize)(IMAGE, [50, 60], antialias=True),
     "the same size": lambda: VF.resize(IMAGE, [97, 131]),
+    "blurred floats": lambda: F.gaussian_blur(IMAGE, 5),
+    "a blurred video": lambda: F.gaussian_blur(BYTES.repeat(2, 2, 1, 1, 1).flatten(0, 1), 5),
+    "a traced blur": lambda: torch.jit.trace(lambda image: F.gaussian_blur(image, 5), BYTES)(BYTES),
+    "a script of a blur": lambda: torch.jit.script(F.gaussian_blur)(BYTES, [5, 5]),
 }
 
 
@@ -82,6 +90,7 @@ AT_ONCE: dict[str, Callable[[], Any]] = {
     "small floats by v2": lambda: VF.resize(IMAGE[:, :32, :32], [24]),
     "the nearest pixels": lambda: VF.resize(BYTES, [50, 60], VF.InterpolationMode.NEAREST),
     "the nearest floats": lambda: VF.resize(IMAGE, [50, 60], VF.InterpolationMode.NEAREST),
+    "a small blur": lambda: F.gaussian_blur(BYTES[:, :25, :25], 5),
     "interleaved bytes": lambda: VF.resize((PIXELS * 255).to(torch.uint8), [50, 60]),
 }
 
@@ -92,7 +101,7 @@ def test_what_gains_nothing_goes_to_torchvision_at_once(name: str, monkeypatch: 
     monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert facts(AT_ONCE[name]()) == expected
-    assert not {site.name for site in LEDGER._sites.values()} & {V1, V2}
+    assert not {site.name for site in LEDGER._sites.values()} & {V1, V2, BLUR}
 
 
 @pytest.mark.parametrize("name", ["a trace", "a graph"])
