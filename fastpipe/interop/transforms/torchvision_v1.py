@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 import torchvision
 from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
@@ -22,12 +23,13 @@ from fastpipe.types import Generators, ImageShape, Step
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPil(ops.PilOperation):
-    """Calls torchvision's v1 function on a PIL image, where ours may round differently, or accepts more."""
+    """Calls torchvision's v1 function on a PIL image or tensor, where ours may round differently, or accepts more."""
 
     op = "v1_on_pil"
 
     def apply(self, image: Any) -> Any:
-        return through_pillow(image, partial(getattr(F, self.name), **self.given))
+        function = partial(getattr(F, self.name), **self.given)
+        return function(image) if isinstance(image, torch.Tensor) else through_pillow(image, function)
 
 
 def _by_torchvision(ours: Any) -> type:

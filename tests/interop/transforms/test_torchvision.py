@@ -24,6 +24,7 @@ from fastpipe import core, explain
 from fastpipe.explanation.graph_breaks import diagnose
 from fastpipe.rng import keyed_globals, sample_key
 from fastpipe.transforms._base import drawable
+from fastpipe.transforms.compose_plan import ComposePlan
 from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import ImageShape
 
@@ -52,6 +53,36 @@ def test_random_pipelines_of_v2(photos: Path, seed: int) -> None:
 @pytest.mark.parametrize("core", ["off", "portable"])
 def test_with_another_core(photos: Path, core: str) -> None:
     in_process("interop.transforms.torchvision_pipelines", photos, core)
+
+
+@pytest.mark.parametrize("name", ["ToTensor", "PILToTensor"])
+@pytest.mark.parametrize("library", [T, V])
+def test_what_follows_a_conversion_is_drawn_once(
+    photos: Path, library: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that fails would have its transforms called again, with all their work."""
+    compose = library.Compose([getattr(library, name)(), library.ElasticTransform(fill=3.0), library.CenterCrop(20)])
+    with Image.open(next(path for path in sorted(photos.rglob("*")) if path.is_file())) as file:
+        image = file.convert("RGB")
+    seed_all(3)
+    expected, after = compose(image), states()
+    drawn: list[torch.Tensor] = []
+    rand = torch.rand
+
+    def counted(*args: Any, **kwargs: Any) -> torch.Tensor:
+        numbers = rand(*args, **kwargs)
+        if numbers.numel() == image.width * image.height:
+            drawn.append(numbers)
+        return numbers
+
+    monkeypatch.setattr(torch, "rand", counted)
+    seed_all(3)
+    result = ComposePlan(compose.transforms)(image)
+    assert len(drawn) == 2  # in the two directions
+    assert states() == after
+    assert flat(result) == flat(expected)
+    assert isinstance(result, torch.Tensor)
+    assert result.stride() == expected.stride()
 
 
 def test_v2_is_planned_to_the_end(photos: Path) -> None:
