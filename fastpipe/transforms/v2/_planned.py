@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +177,8 @@ def planned_class(base: Any, module: str, **own: object) -> type:
     if base in _params.QUICK and hasattr(base, "make_params"):  # older versions have another name for it
         body["make_params"] = _with_params(_params.QUICK[base], base.make_params)
     if _POLICY_METHOD in vars(_AutoAugmentBase) and issubclass(base, _AutoAugmentBase):
-        body[_POLICY_METHOD] = with_functional(getattr(base, _POLICY_METHOD), functional)
+        apply = with_functional(getattr(base, _POLICY_METHOD), functional)
+        body[_POLICY_METHOD] = _on_planes(apply) if base is theirs.AugMix else apply
     if base in _CONVERSIONS:
         body["transform"] = _converting(_draws.QUICK[base], base.transform)
     derived: type = type(base)(base.__name__, (_OWN_WAYS.get(base, Planned), base), body)
@@ -185,6 +187,23 @@ def planned_class(base: Any, module: str, **own: object) -> type:
 
 _AutoAugmentBase: Any = theirs.AutoAugment.__mro__[1]
 _POLICY_METHOD = "_apply_image_or_video_transform"
+
+
+def _on_planes(apply: Function) -> Function:
+    """Wraps AugMix's method for one operation: of an image in rows it gets planes, which the core takes.
+
+    The mixture keeps the image's strides: the operations' results are added to it.
+    """
+
+    @functools.wraps(apply)
+    def on_planes(self: Planned, image: Any, *args: object, **kwargs: object) -> object:
+        is_known = isinstance(image, torch.Tensor) and type(image) in (torch.Tensor, tv_tensors.Image)
+        if is_known and image.dtype == torch.uint8 and image.device.type == "cpu" and not image.is_contiguous():
+            planes = image.contiguous()
+            image = tv_tensors.wrap(planes, like=image) if isinstance(image, tv_tensors.Image) else planes
+        return apply(self, image, *args, **kwargs)
+
+    return on_planes
 
 
 def _drawing(quick: _draws.Draw) -> Function:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import PIL.Image
 import pytest
 import torch
 from hypothesis import given, settings
@@ -195,3 +197,35 @@ def test_torchvision_gets_no_names_of_modes(monkeypatch: pytest.MonkeyPatch) -> 
     for name, arguments in at_once.items():
         made = v2_tensors.KERNELS[name](image, **arguments)
         assert made is None or torch.equal(made, expected[name])
+
+
+@pytest.mark.parametrize("options", [{}, {"severity": 10, "chain_depth": 3, "interpolation": "nearest", "fill": 7}])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("kind", ["tensor", "image", "picture"])
+def test_aug_mix_runs_on_planes_and_keeps_the_strides(
+    kind: str, channels: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 70, channels), np.uint8)
+    tensor = torch.from_numpy(pixels).permute(2, 0, 1)
+    picture = PIL.Image.fromarray(pixels[..., 0] if channels == 1 else pixels)
+    image = {"tensor": tensor, "image": tv_tensors.Image(tensor), "picture": picture}[kind]
+    run = v2_tensors.run
+    seen: list[bool] = []
+
+    def watched(name: str, given: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor | None:
+        seen.append(given.is_contiguous())
+        return run(name, given, *args, **kwargs)
+
+    monkeypatch.setattr(v2_tensors, "run", watched)
+    for seed in range(5):
+        torch.manual_seed(seed)
+        expected, after = theirs.AugMix(**options)(image), torch.get_rng_state()
+        torch.manual_seed(seed)
+        mixed = v2.AugMix(**options)(image)
+        assert torch.equal(torch.get_rng_state(), after)
+        assert type(mixed) is type(expected)
+        assert np.array_equal(np.asarray(mixed), np.asarray(expected))
+        if isinstance(mixed, torch.Tensor):
+            assert mixed.stride() == expected.stride()
+    assert seen
+    assert all(seen)
