@@ -137,8 +137,8 @@ def run(index: fastpipe.ImageIndex, bad: dict[int, str], policy: str, log: Path,
         seen: Counter[int] = Counter()
         started = time.perf_counter()
         with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("ignore")  # torch's of many workers, and Python's of a fork beside threads
             warnings.simplefilter("always", FastpipeWarning)
-            warnings.filterwarnings("ignore", "This DataLoader will create", UserWarning)  # as many as were asked for
             for images, numbers in loader:
                 delivered = numbers.tolist()
                 seen.update(delivered)

@@ -207,11 +207,12 @@ class TestCounts:
             with pytest.warns(FastpipeWarning) as warned:
                 seen = Counter(int(target) for _, targets in loader for target in targets)
             assert seen == Counter(dataset.targets[index] for index in GOOD)
-            assert [str(warning.message) for warning in warned] == [
+            ours = [one for one in warned if one.category is FastpipeWarning]  # Python 3.12 warns of forks, too
+            assert [str(warning.message) for warning in ours] == [
                 "6 of the 30 samples of this epoch can't be read: 6 were left out, so that batches are smaller by "
                 f"them. See {dataset.bad_files_log}."
             ]
-            assert warned[0].filename == __file__
+            assert ours[0].filename == __file__
             assert loader.bad_files == BadFileCounts(skipped=6, replaced=0, total=6)
         loader.set_epoch(3)
         assert len(next(iter(loader))[1]) <= 4
