@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 _LEAST_BLURRED = 3000
-"""The fewest values of a tensor that the core blurs."""
+"""The fewest values of a tensor that the core blurs: 32x32 takes 103 µs in place of 175, 16x16 as long as in torch."""
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -42,9 +42,7 @@ def _replace_in_table(module: ModuleType, patches: Patches) -> None:
 
 def _is_large(image: torch.Tensor, size: object) -> bool:
     """True unless an image and its result are so small that torch is as fast as the core, or torch traces the call."""
-    import torch
-
-    if torch.compiler.is_compiling() or torch._C._is_tracing():  # its number of elements may be a symbol or a tensor
+    if _is_traced():
         return False
     if image.numel() >= 12_000:
         return True
@@ -110,7 +108,7 @@ class _Blur(FasterFunction):
             return False
         import torch
 
-        if img.dtype is not torch.uint8 or torch.compiler.is_compiling() or torch._C._is_tracing():
+        if img.dtype is not torch.uint8 or _is_traced():
             return False
         return img.numel() >= _LEAST_BLURRED and (is_pending(img) or _is_plain(img))
 
@@ -119,6 +117,13 @@ class _Blur(FasterFunction):
         from fastpipe.program.pending_tensor import with_pixels
 
         return blurred(with_pixels(img), kernel_size, sigma)
+
+
+def _is_traced() -> bool:
+    """True if a number of elements may be a symbol or a tensor."""
+    import torch
+
+    return torch.compiler.is_compiling() or torch._C._is_tracing()
 
 
 def _is_plain(image: torch.Tensor) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -74,44 +74,41 @@ def _weights(weights_of: WeightsOf, size: int, sigma: float) -> bytes:
     return weights_of(size, sigma, torch.float32, torch.device("cpu")).numpy().tobytes()
 
 
-def blur_weights_of_v2(
-    shape: Sequence[int], kernel_size: Sequence[int] | int, sigma: Sequence[float] | float | None = None
-) -> tuple[bytes, bytes] | None:
-    """`blur_weights` for the arguments of torchvision's v2.
-
-    Args:
-        shape: height, width and channels of the image.
-        kernel_size, sigma: the arguments; None is returned for those that torchvision refuses.
-    """
+def blur_arguments(kernel_size: object, sigma: object = None) -> tuple[list[int], list[float]] | None:
+    """torchvision's arguments of a blur as ``(x, y)`` each; None for those that it refuses."""
     sizes = [kernel_size] * 2 if isinstance(kernel_size, int) else kernel_size
+    if not isinstance(sizes, (list, tuple)) or not all(isinstance(size, int) and size > 0 for size in sizes):
+        return None
     sigmas = [size * 0.15 + 0.35 for size in sizes] if sigma is None else sigma
     if isinstance(sigmas, (int, float)):
         sigmas = [sigmas]
+    if not isinstance(sigmas, (list, tuple)) or not all(isinstance(one, (int, float)) and one > 0 for one in sigmas):
+        return None
     if len(sigmas) == 1:
         sigmas = [*sigmas] * 2
-    if len(sizes) != 2 or len(sigmas) != 2 or min(sizes) < 1 or not min(sigmas) > 0:
-        return None
-    height, width, channels = shape
-    return blur_weights(sizes, sigmas, height, width, channels, gaussian_kernel_1d_of_v2)
+    return ([*sizes], [*sigmas]) if len(sizes) == len(sigmas) == 2 else None
 
 
 def blurred(image: Tensor, kernel_size: Sequence[int], sigma: Sequence[float]) -> Tensor | None:
     """torchvision's blur of a tensor ``(..., C, H, W)`` by the core; None if torch has to compute or refuse it."""
-    return _blurred(image, lambda shape: blur_weights(kernel_size, sigma, *shape))
+    return _blurred(image, kernel_size, sigma, gaussian_kernel_1d)
 
 
-def blurred_as_v2(image: Tensor, *args: Any, **kwargs: Any) -> Tensor | None:
+def blurred_as_v2(image: Tensor, kernel_size: object, sigma: object = None) -> Tensor | None:
     """`blurred` with the arguments and the weights of torchvision's v2."""
-    return _blurred(image, lambda shape: blur_weights_of_v2(shape, *args, **kwargs))
+    arguments = blur_arguments(kernel_size, sigma)
+    return None if arguments is None else _blurred(image, *arguments, gaussian_kernel_1d_of_v2)
 
 
-def _blurred(image: Tensor, weights_for: Callable[[tuple[int, int, int]], tuple[bytes, bytes] | None]) -> Tensor | None:
+def _blurred(image: Tensor, kernel_size: Sequence[int], sigma: Sequence[float], weights_of: WeightsOf) -> Tensor | None:
     if image.ndim < 3 or image.dtype != torch.uint8 or not planes.is_plain(image):
         return None
     if image.ndim == 3:
         image = image.contiguous()  # as the convolution's result is, but for batches
+    if not planes.takes(image):
+        return None
     channels, height, width = image.shape[-3:]
-    weights = weights_for((height, width, channels)) if planes.takes(image) else None
+    weights = blur_weights(kernel_size, sigma, height, width, channels, weights_of)
     return None if weights is None else planes.by_job(image, lambda job: job.torch_blur(*weights))
 
 

@@ -11,7 +11,7 @@ from PIL import Image, ImageFilter
 
 from fastpipe import core
 from fastpipe.kernels.arrays import UInt8Array, through_pillow
-from fastpipe.kernels.filters import blur_weights, blur_weights_of_v2
+from fastpipe.kernels.filters import blur_arguments, blur_weights, gaussian_kernel_1d, gaussian_kernel_1d_of_v2
 from fastpipe.kernels.v2_tensors import functional
 from fastpipe.ops.base import Operation, register
 from fastpipe.ops.color import Enhancement
@@ -29,47 +29,32 @@ class GaussianBlur(Operation):
     op: ClassVar[str] = "gaussian_blur"
     moves: ClassVar[bool] = False
     drops_info: ClassVar[bool] = True
-    kernel_size: Sequence[int]
-    sigma: Sequence[float] | None = None
+    _weights_of = staticmethod(gaussian_kernel_1d)
+    kernel_size: Sequence[int] | int
+    sigma: Sequence[float] | float | None = None
 
     def to_core(self, job: Job, shape: ImageShape) -> bool:
-        """Adds the blur; False if torch adds up the convolution in another order than the core."""
-        weights = None if self.sigma is None else blur_weights(self.kernel_size, self.sigma, *shape)
+        """Adds the blur; False if torch adds up the convolution in another order, or torchvision refuses it."""
+        arguments = blur_arguments(self.kernel_size, self.sigma)
+        weights = None if arguments is None else blur_weights(*arguments, *shape, self._weights_of)
         if weights is not None:
             job.torch_blur(*weights)
         return weights is not None
 
     def words(self) -> str:
-        return "blurred" if self.sigma is None else f"blurred, sigma {max(self.sigma):.2f}"
+        arguments = blur_arguments(self.kernel_size, self.sigma)
+        return "blurred" if arguments is None else f"blurred, sigma {max(arguments[1]):.2f}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianBlurOfV2(Operation):
-    """torchvision's v2 blur, whose weights are rounded otherwise than `GaussianBlur`'s; for uint8 arrays only."""
+class GaussianBlurOfV2(GaussianBlur):
+    """`GaussianBlur` with the weights as torchvision's v2 computes them, and its arguments; for uint8 arrays only."""
 
-    op: ClassVar[str] = "gaussian_blur"
-    phrase: ClassVar[str] = "blurred"
+    _weights_of = staticmethod(gaussian_kernel_1d_of_v2)
     takes_arrays_alone: ClassVar[bool] = True
-    moves: ClassVar[bool] = False
-    drops_info: ClassVar[bool] = True
-    kernel_size: Sequence[int] | int
-    sigma: Sequence[float] | float | None = None
 
     def apply(self, image: UInt8Array) -> UInt8Array:
         return through_pillow(image, partial(functional("gaussian_blur"), **self.arguments()))
-
-    def to_core(self, job: Job, shape: ImageShape) -> bool:
-        return add_blur_of_v2(job, shape, self.kernel_size, self.sigma)
-
-
-def add_blur_of_v2(
-    job: Job, shape: ImageShape, kernel_size: Sequence[int] | int, sigma: Sequence[float] | float | None = None
-) -> bool:
-    """Adds a blur; False if torch adds up the convolution in another order, or torchvision refuses the arguments."""
-    weights = blur_weights_of_v2(shape, kernel_size, sigma)
-    if weights is not None:
-        job.torch_blur(*weights)
-    return weights is not None
 
 
 @register

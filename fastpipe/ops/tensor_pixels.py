@@ -35,7 +35,7 @@ from fastpipe.kernels.v2_tensors import (
 )
 from fastpipe.ops.base import Arguments, Operation, on_array_by_core
 from fastpipe.ops.color import LookUp
-from fastpipe.ops.filters import add_blur_of_v2
+from fastpipe.ops.filters import GaussianBlurOfV2
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.ops.tensors import FunctionOfV2
@@ -253,6 +253,10 @@ def _add_rotate(job: Job, shape: ImageShape, **given: Any) -> bool:
     return turns in (0, 2)
 
 
+def _add_blur(job: Job, shape: ImageShape, **given: Any) -> bool:
+    return GaussianBlurOfV2(**given).to_core(job, shape)
+
+
 def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
     flags, fill = fused(), warp.fill
     if flags is None or warp.mode not in SAMPLE_FILTERS or not samples_affine():
@@ -270,7 +274,7 @@ def _add_warp(job: Job, shape: ImageShape, warp: Warp) -> bool:
 
 _NEIGHBOURS: dict[str, Callable[..., bool]] = {
     "affine": _add_affine,
-    "gaussian_blur": add_blur_of_v2,
+    "gaussian_blur": _add_blur,
     "rotate": _add_rotate,
 }
 """Functions for which a pixel of the result depends on several of the input. Their results are contiguous planes."""

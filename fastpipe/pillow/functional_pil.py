@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from fastpipe.kernels.filters import blur_arguments
 from fastpipe.ops import (
     AdjustHue,
     GaussianBlur,
@@ -22,7 +23,6 @@ from fastpipe.ops import (
 )
 from fastpipe.pillow.image_record import PlainCall
 from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, lazy_of, record_operations
-from fastpipe.pillow.method_arguments import blur_operation
 from fastpipe.program.on_image import on_pixels, shape_of
 
 
@@ -59,16 +59,12 @@ def to_grayscale(img: object, num_output_channels: object) -> LazyImage | None:
 def _permute_channels_image_pil(image: Any, permutation: Any) -> LazyImage | None:
     """v2's ``permute_channels`` on a colour image."""
     lazy = lazy_of(image)
-    module = sys.modules.get("torchvision.transforms.v2.functional._color")
-    if module is None or lazy is None or lazy.mode != "RGB" or len(permutation) != 3:
+    if lazy is None or lazy.mode != "RGB" or len(permutation) != 3:
         return None
     order = tuple(map(int, permutation))  # RandomPhotometricDistort draws a tensor
     if sorted(order) != [0, 1, 2]:
         return None
-
-    def plain(picture: object) -> Any:
-        return module._permute_channels_image_pil(picture, [*order])
-
+    plain = _torchvisions("_permute_channels_image_pil", [*order], home="v2.functional._color")
     return record_operations(lazy, PermuteChannels(order), plain=plain, info={})
 
 
@@ -84,14 +80,13 @@ def _gaussian_blur_image_pil(image: object, kernel_size: object, sigma: object =
 
 
 def _blurred(
-    image: object, kind: type[GaussianBlur | GaussianBlurOfV2], home: str, name: str, kernel_size: object, sigma: object
+    image: object, kind: type[GaussianBlur], home: str, name: str, kernel_size: object, sigma: object
 ) -> LazyImage | None:
-    operation = blur_operation(kind, kernel_size, sigma) if getattr(image, "mode", None) == "RGB" else None
-    lazy = None if operation is None else lazy_of(image)
-    if operation is None or lazy is None:
+    arguments = blur_arguments(kernel_size, sigma) if getattr(image, "mode", None) == "RGB" else None
+    lazy = None if arguments is None else lazy_of(image)
+    if arguments is None or lazy is None:
         return None
-    plain = _torchvisions(name, operation.kernel_size, operation.sigma, home=home)
-    return record_operations(lazy, operation, plain=plain, info={})
+    return record_operations(lazy, kind(*arguments), plain=_torchvisions(name, *arguments, home=home), info={})
 
 
 def _torchvisions(name: str, *arguments: object, home: str = "_functional_pil") -> PlainCall | None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from PIL import Image
 
+from fastpipe.kernels.filters import blur_arguments
 from fastpipe.ops import AdjustHue, GaussianBlur, GaussianBlurOfV2, Operation
 from fastpipe.pillow.method_arguments import (
-    blur_operation,
     filter_operation,
     resize_operations,
     warp_operation,
@@ -57,12 +57,17 @@ def adjust_hue(img: Image.Image, hue_factor: object) -> Image.Image | None:
 
 def gaussian_blur(img: Image.Image, kernel_size: object, sigma: object = None) -> Image.Image | None:
     """torchvision's ``gaussian_blur``."""
-    return _done(blur_operation(GaussianBlur, kernel_size, sigma), img)
+    return _blurred(GaussianBlur, kernel_size, sigma, img)
 
 
 def _gaussian_blur_image_pil(image: Image.Image, kernel_size: object, sigma: object = None) -> Image.Image | None:
     """v2's ``gaussian_blur``."""
-    return _done(blur_operation(GaussianBlurOfV2, kernel_size, sigma), image)
+    return _blurred(GaussianBlurOfV2, kernel_size, sigma, image)
+
+
+def _blurred(kind: type[GaussianBlur], kernel_size: object, sigma: object, image: Image.Image) -> Image.Image | None:
+    arguments = blur_arguments(kernel_size, sigma)
+    return None if arguments is None else run_operation(kind(*arguments), image)
 
 
 def _done(operation: Operation | None, image: Image.Image) -> Image.Image | None:

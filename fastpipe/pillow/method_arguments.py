@@ -1,4 +1,4 @@
-"""Translates the arguments of Pillow's methods, and of torchvision's blurs, to the operations that these do."""
+"""Translates the arguments of Pillow's image methods to the operations that the methods do."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from fastpipe.ops import (
     AdjustSharpness,
     AffineBy,
     Crop,
-    GaussianBlur,
-    GaussianBlurOfV2,
     HFlip,
     Margin,
     Operation,
@@ -165,21 +163,3 @@ def filter_operation(given: object) -> Operation | None:
     kind = given if isinstance(given, type) else type(given)
     known = _FILTERS.get(kind)
     return None if known is None else known(kind() if given is kind else given)
-
-
-# -- torchvision's blurs
-
-
-def blur_operation(
-    kind: type[GaussianBlur | GaussianBlurOfV2], kernel_size: object, sigma: object
-) -> GaussianBlur | GaussianBlurOfV2 | None:
-    """The operation of ``gaussian_blur``; None if torchvision has to interpret, or refuse, the arguments."""
-    sizes = [kernel_size, kernel_size] if isinstance(kernel_size, int) else kernel_size
-    sigmas = [sigma, sigma] if isinstance(sigma, (int, float)) else sigma
-    if not isinstance(sizes, (list, tuple)) or not all(isinstance(size, int) and size > 0 for size in sizes):
-        return None
-    if sigmas is None:
-        sigmas = [size * 0.15 + 0.35 for size in sizes]
-    if not isinstance(sigmas, (list, tuple)) or not all(isinstance(one, (int, float)) and one > 0 for one in sigmas):
-        return None
-    return kind([*sizes], [*sigmas]) if len(sizes) == len(sigmas) == 2 else None

@@ -197,10 +197,8 @@ def _on_planes(apply: Function) -> Function:
 
     @functools.wraps(apply)
     def on_planes(self: Planned, image: Any, *args: object, **kwargs: object) -> object:
-        is_known = isinstance(image, torch.Tensor) and type(image) in (torch.Tensor, tv_tensors.Image)
-        if is_known and image.dtype == torch.uint8 and image.device.type == "cpu" and not image.is_contiguous():
-            planes = image.contiguous()
-            image = tv_tensors.wrap(planes, like=image) if isinstance(image, tv_tensors.Image) else planes
+        if type(image) in (torch.Tensor, tv_tensors.Image) and image.dtype == torch.uint8 and image.is_cpu:
+            image = image.contiguous().as_subclass(type(image))
         return apply(self, image, *args, **kwargs)
 
     return on_planes
