@@ -73,12 +73,14 @@ class FloatRounding(enum.IntFlag):
 
 
 class FloatResize(enum.IntFlag):
-    """FPC_RESIZE_…: the values that are resized, and those that are written."""
+    """FPC_RESIZE_…: the values that are resized, those that are written, and where to."""
 
     FLOATS = 0
     INTERLEAVED = 4
     FROM_BYTES = 8
     TO_BYTES = 16
+    HFLIP = 32
+    VFLIP = 64
 
 
 def resize_floats(

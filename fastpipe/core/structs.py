@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import TypeAlias, TypeVar
 
-ABI = 21
+ABI = 22
 """The FPC_ABI that the structs below belong to."""
 
 
@@ -98,6 +98,7 @@ class Kind(IntEnum):
     TENSOR_SAMPLE = 25
     TORCH_BLUR = 26
     PERMUTE = 27
+    FLOAT_RESIZE = 28
 
 
 class TensorRounding(IntFlag):

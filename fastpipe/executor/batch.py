@@ -17,7 +17,7 @@ import torch
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.memory.host_pool import reused, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes, new_shared
-from fastpipe.ops import ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import ResizeAsFloats, ToNormalizedTensor, ToPlanarTensor
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program
 from fastpipe.types import Recipe, Target
@@ -173,6 +173,8 @@ class BatchBuilder:
         if not _fits_a_slot(program) or _dtype(program, self.options) != _dtype(first, self.options):
             return False
         if defer and (type(program.conversion), _multiplied(program)) != (type(first.conversion), _multiplied(first)):
+            return False
+        if defer and program.steps and isinstance(program.steps[-1], ResizeAsFloats):
             return False
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from fastpipe import core
 from fastpipe.kernels.arrays import UInt8Array, channels
@@ -89,3 +90,16 @@ def to_tensor(
         means, stds = (torch.tensor(numbers, dtype=torch.float32)[:, None, None] for numbers in (mean, std))
         out.sub_(means).div_(stds)
     return out
+
+
+def floats_to_tensor(
+    image: NDArray[np.float32],
+    out: torch.Tensor | None = None,
+    mean: Sequence[float] | None = None,
+    std: Sequence[float] | None = None,
+) -> torch.Tensor:
+    """`to_tensor` of float32 ``(H, W, C)`` that are from 0 to 1 already."""
+    planes = torch.from_numpy(image).permute(2, 0, 1)
+    if mean is not None:
+        planes = planes.sub(torch.tensor(mean)[:, None, None]).div_(torch.tensor(std)[:, None, None])
+    return planes.contiguous() if out is None else out.copy_(planes)

@@ -49,6 +49,7 @@ from fastpipe.ops.filters import (
     PillowGaussianBlur,
     radii_of,
 )
+from fastpipe.ops.float_resize import ResizeAsFloats, resized_as_floats
 from fastpipe.ops.geometry import (
     CenterCrop,
     Crop,
@@ -135,6 +136,7 @@ __all__ = [
     "PillowPerspective",
     "Posterize",
     "Resize",
+    "ResizeAsFloats",
     "ResizeWindow",
     "RgbToGrayscale",
     "Rotate",
@@ -169,5 +171,6 @@ __all__ = [
     "radii_of",
     "register",
     "resize_to",
+    "resized_as_floats",
     "tensor_operation",
 ]

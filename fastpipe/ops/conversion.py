@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import takewhile
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -120,10 +120,17 @@ class ToNormalizedTensor(_Conversion):
         both = (None, None) if self.plain else (self.mean * spread, self.std * spread)
         object.__setattr__(self, "arithmetic", (*both, self.multiplied))  # frozen
 
-    def apply(self, image: NDArray[np.uint8], out: torch.Tensor | None = None) -> torch.Tensor:
-        """Converts an image; writes to ``out``, a float32 tensor ``(C, H, W)`` such as a batch's slot, if given."""
+    def apply(self, image: NDArray[np.uint8] | NDArray[np.float32], out: torch.Tensor | None = None) -> torch.Tensor:
+        """Converts an image of bytes, or of floats from 0 to 1.
+
+        Args:
+            image: ``(H, W, C)``.
+            out: a float32 tensor ``(C, H, W)``, such as a batch's slot, to write into and return; None for a new one.
+        """
         mean, std = (None, None) if self.plain else (self.mean, self.std)
-        return kernels.to_tensor(image, out, mean, std, self.multiplied)
+        if image.dtype == np.float32:  # from `ResizeAsFloats`
+            return kernels.floats_to_tensor(cast("NDArray[np.float32]", image), out, mean, std)
+        return kernels.to_tensor(cast("NDArray[np.uint8]", image), out, mean, std, self.multiplied)
 
     def __str__(self) -> str:
         first = "to_dtype" if self.multiplied else "to_tensor"

@@ -25,6 +25,7 @@ from fastpipe.ops import (
     Operation,
     PilToTensor,
     Resize,
+    ResizeAsFloats,
     TableOperation,
     TensorConversion,
     TensorOperation,
@@ -37,11 +38,14 @@ from fastpipe.ops import (
     interned,
     layout_after,
     memo_of,
+    resized_as_floats,
 )
 from fastpipe.program.program import Program, Views
 from fastpipe.types import Box, ImageShape, Step, new_namedtuple
 
-_Tail: TypeAlias = "tuple[TensorConversion | None, tuple[Step, ...], bool]"
+_Tail: TypeAlias = "tuple[TensorConversion | None, tuple[Step, ...], bool, ResizeAsFloats | None]"
+"""The conversion to a tensor, the steps after it, whether the result is a ``tv_tensors.Image``, and the last step on
+pixels if that already makes floats."""
 
 
 def lower(steps: tuple[Step, ...], shape: ImageShape, *, orientation: int = 1) -> Program:
@@ -167,25 +171,28 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
         steps = tuple([steps[number] for number in order.moved])
     on_pixels, on_tensor = steps[: order.pixels], steps[order.pixels :]
     shapes, does_nothing = _shapes(on_pixels, stored, order)
-    tail = _tail_of(on_tensor, shapes[-1][2])
+    tail = _tail_of(on_tensor, shapes[-1])
     converted = order.pixels - order.ahead
     in_rows = order.in_rows if shapes[converted][2] > 1 else order.gray_in_rows
     in_rows = in_rows and (order.ahead == 0 or _leaves_rows(on_pixels, shapes, converted))
-    is_plain = tail is not None and order.simple and not does_nothing
+    is_plain = tail is not None and tail[3] is None and order.simple and not does_nothing
     if tail is None:
         first = len(on_pixels)
         in_rows = in_rows and not _resizes_gaps(on_tensor[1:], shapes[-1], _layout_after(on_pixels, shapes, converted))
         on_pixels, shapes, tail = _moved_ahead(on_pixels, shapes, on_tensor)
         in_rows = in_rows and _leaves_rows(on_pixels, shapes, first)
+    conversion, after, tv_image, resize = tail
+    if resize is not None:
+        on_pixels, shapes = (*on_pixels, resize), [*shapes, resize.output_shape(shapes[-1])]
+    if not is_plain:
         box, local = _regions(on_pixels, shapes, len(on_pixels))
     else:
-        cut = order.cut if is_plain else len(on_pixels)
-        box, local = _regions(on_pixels, shapes, cut)
-        local += on_pixels[cut:]
+        box, local = _regions(on_pixels, shapes, order.cut)
+        local += on_pixels[order.cut :]
     region = None if box == (0, 0, stored[0], stored[1]) else box
     keeps_info = None if on_tensor else _keeps_info(on_pixels, shapes)
     program: Program = new_namedtuple(
-        Program, (stored, region, local, *tail[:2], shapes[-1], tail[2], in_rows, keeps_info, None)
+        Program, (stored, region, local, conversion, after, shapes[-1], tv_image, in_rows, keeps_info, None)
     )
     if not is_plain or turned or not on_tensor or order.cut > 1:
         return program, None
@@ -337,12 +344,14 @@ def _keeps_info(steps: Sequence[Step], shapes: Sequence[ImageShape]) -> bool | N
     return keeps
 
 
-def _tail_of(tail: Sequence[Step], channels: int) -> _Tail | None:
-    """The conversion to a tensor, the steps after it, and whether the result is a ``tv_tensors.Image``.
+def _tail_of(tail: Sequence[Step], shape: ImageShape) -> _Tail | None:
+    """The tail of a chain; None if there are operations on a tensor, of which some may have to move ahead of it.
 
-    None if there are operations on a tensor, of which some may have to move before the conversion.
+    Args:
+        tail: the steps from the conversion to a tensor on.
+        shape: the image's shape before them.
     """
-    return None if any(isinstance(step, TensorOperation) for step in tail) else _conversion(tail, channels)
+    return None if any(isinstance(step, TensorOperation) for step in tail) else _conversion(tail, shape)
 
 
 def _moved_ahead(
@@ -352,17 +361,23 @@ def _moved_ahead(
     before, kept = _ahead_of_tensor(after, shapes[-1])
     for moved in before:
         shapes.append(moved.output_shape(shapes[-1]))
-    return (*steps, *before), shapes, _conversion(kept, shapes[-1][2])
+    return (*steps, *before), shapes, _conversion(kept, shapes[-1])
 
 
-def _conversion(steps: Sequence[Step], channels: int) -> _Tail:
+def _conversion(steps: Sequence[Step], shape: ImageShape) -> _Tail:
     tv_image = bool(steps) and isinstance(steps[0], ToImage)
     classes = [step for step in steps if isinstance(step, ToPureTensor)]
     if classes:
         steps = [step for step in steps if not isinstance(step, ToPureTensor)]
         tv_image = isinstance(classes[-1], AsTvImage)
-    conversion, used = fused_conversion(steps, channels) if steps else (None, 0)
-    return conversion, tuple(steps[used:]), tv_image
+    conversion, used = fused_conversion(steps, shape[2]) if steps else (None, 0)
+    resizing = resized_as_floats(conversion, steps[0], steps[used:], shape) if used < len(steps) else None
+    if resizing is None:
+        return conversion, tuple(steps[used:]), tv_image, None
+    resize, others = resizing
+    steps = *steps[:used], *others
+    conversion, used = fused_conversion(steps, shape[2])
+    return conversion, tuple(steps[used:]), tv_image, resize
 
 
 def _ahead_of_tensor(tail: Sequence[Step], shape: ImageShape) -> tuple[Sequence[Operation], Sequence[Step]]:

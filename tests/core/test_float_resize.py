@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from fastpipe import core
+from fastpipe import core, ops
 from fastpipe.core import planes
 from fastpipe.core.planes import FloatResize, FloatRounding
+from fastpipe.errors import CoreError
+from fastpipe.types import Box, Size
 
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
 SIDES = st.integers(1, 60)
@@ -142,6 +145,119 @@ def test_bytes_are_made_floats_before_and_bytes_afterwards(
     assert planes.resize_floats(context, image.data_ptr(), image.stride(), sizes, out.data_ptr(), form, values)
     assert torch.equal(out.view(expected.shape), expected.round().to(torch.uint8))
     assert memory[:10].tolist() == memory[-10:].tolist() == [7] * 10
+
+
+def of_part(context: core.Context, image: NDArray[np.uint8], out: NDArray[Any], arguments: Any, **sink: Any) -> None:
+    """Runs the operation as the only one of a job, with the arguments of `JobOperations.float_resize`."""
+    job = core.Job()
+    job.read_pixels(image)
+    job.float_resize(*arguments)
+    strides = out.strides
+    job.write(out.ctypes.data, out.shape, strides, core.DType.FLOAT32, **sink)
+    core.check(context.run(job))
+
+
+@SETTINGS
+@given(st.sampled_from([1, 3]), SIDES, SIDES, SIDES, SIDES, FORMS, *[st.booleans()] * 4, SEEDS)
+def test_the_operation_makes_a_window_from_what_it_needs(
+    context: core.Context,
+    channels: int,
+    height: int,
+    width: int,
+    rows: int,
+    columns: int,
+    form: FloatRounding,
+    multiplied: bool,
+    hflip: bool,
+    vflip: bool,
+    in_pixels: bool,
+    seed: int,
+) -> None:
+    random = np.random.default_rng(seed)
+    image = random.integers(0, 256, (height, width, channels), np.uint8)
+    scaled = torch.from_numpy(image).permute(2, 0, 1).contiguous().float()
+    scaled = scaled * (1 / 255) if multiplied else scaled / 255
+    whole = torch.empty((channels, rows, columns))
+    arguments = scaled.data_ptr(), scaled.stride(), (channels, height, width, rows, columns), whole.data_ptr(), form
+    assert planes.resize_floats(context, *arguments)
+    top, left = int(random.integers(rows)), int(random.integers(columns))
+    size = int(random.integers(rows - top)) + 1, int(random.integers(columns - left)) + 1
+    step = ops.ResizeAsFloats(Size(height, width), Size(rows, columns), Box(top, left, *size))
+    expected = whole[:, top : top + size[0], left : left + size[1]]
+    flags = form | (FloatResize.HFLIP if hflip else 0) | (FloatResize.VFLIP if vflip else 0)
+    expected = expected.flip([axis for axis, flips in ((1, vflip), (2, hflip)) if flips])
+    mean, std = [0.25, 0.5, 0.75], [0.5, 0.25, 2.0]
+    expected = (expected - torch.tensor(mean[:channels])[:, None, None]) / torch.tensor(std[:channels])[:, None, None]
+    around = np.full((size[0] + 2, size[1], channels), 7, np.float32)
+    if not in_pixels:
+        around = np.full((channels, size[0] + 2, size[1]), 7, np.float32).transpose(1, 2, 0)
+    box = step.box
+    part = image[box.top : box.bottom, box.left : box.right]
+    of_part(
+        context,
+        part,
+        around[1:-1],
+        ((height, width), box[:2], (rows, columns), step.window, flags, multiplied),
+        mean=mean,
+        std=std,
+    )
+    assert np.array_equal(around[1:-1].transpose(2, 0, 1), expected.numpy())
+    assert (around[[0, -1]] == 7).all()
+
+
+def test_operations_that_do_not_fit_are_refused(context: core.Context) -> None:
+    image, out = np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.float32)
+    whole = (20, 30), (0, 0), (10, 12), (0, 0, 10, 12), 0, False
+    of_part(context, image, out, whole)
+    for number, value in (
+        (0, (20, 31 + 2**23)),
+        (0, (19, 30)),
+        (0, (-20, 30)),
+        (1, (1, 0)),
+        (1, (-1, 0)),
+        (2, (9, 12)),
+        (2, (0, 12)),
+        (3, (1, 0, 10, 12)),
+        (3, (-1, 0, 10, 12)),
+        (4, FloatResize.TO_BYTES),
+        (4, -1),
+    ):
+        arguments = [*whole]
+        arguments[number] = value
+        with pytest.raises(CoreError):
+            of_part(context, image, out, arguments)
+    far = np.zeros((4, 30, 3), np.uint8)
+    with pytest.raises(CoreError):  # rows are missing
+        of_part(context, far, out, ((20, 30), (8, 0), *whole[2:]))
+
+
+def test_only_floats_come_after_the_operation(context: core.Context) -> None:
+    image, out = np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.uint8)
+    whole = (20, 30), (0, 0), (10, 12), (0, 0, 10, 12), 0, False
+    job = core.Job()
+    job.read_pixels(image)
+    job.float_resize(*whole)
+    job.write_array(out)
+    assert core.Status(context.run(job)) is core.Status.BAD_OPERATION
+    job.flip()
+    job.write_array(out.astype(np.float32))
+    assert core.Status(context.run(job)) is core.Status.BAD_OPERATION
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_rounded_after_the_normalization(context: core.Context, dtype: torch.dtype) -> None:
+    image = np.random.default_rng(5).integers(0, 256, (23, 31, 3), np.uint8)
+    whole = (23, 31), (0, 0), (17, 40), (0, 0, 17, 40), 0, False
+    results = []
+    for kind in (torch.float32, dtype):
+        out = torch.empty((3, 17, 40), dtype=kind)
+        job = core.Job()
+        job.read_pixels(image)
+        job.float_resize(*whole)
+        job.write_tensor(out, [0.4] * 3, [0.3] * 3)
+        core.check(context.run(job))
+        results.append(out)
+    assert torch.equal(results[0].to(dtype), results[1])
 
 
 def test_what_is_no_image_is_refused(context: core.Context) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from fastpipe import core
-from fastpipe.core import library, operations, structs
+from fastpipe.core import library, operations, planes, structs
 from fastpipe.errors import ConfigError, FastpipeError, ReaderUnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +133,10 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_OP_TENSOR_SAMPLE": structs.Kind.TENSOR_SAMPLE,
         "FPC_OP_TORCH_BLUR": structs.Kind.TORCH_BLUR,
         "FPC_OP_PERMUTE": structs.Kind.PERMUTE,
+        "FPC_OP_FLOAT_RESIZE": structs.Kind.FLOAT_RESIZE,
+        "FPC_RESIZE_FUSED_REST": planes.FloatRounding.FUSED_REST,
+        "FPC_RESIZE_TO_BYTES": planes.FloatResize.TO_BYTES,
+        "FPC_RESIZE_VFLIP": planes.FloatResize.VFLIP,
         "FPC_V1": structs.TensorRounding.V1,
         "FPC_MULTIPLY": structs.Arithmetic.MULTIPLY,
         "FPC_OP_RESIZE": structs.Kind.RESIZE,
@@ -167,6 +171,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
 
 PACKERS = {
     "fpc_op_resize": operations._RESIZE,
+    "fpc_op_float_resize": operations._FLOAT_RESIZE,
     "fpc_op_pad": operations._PAD,
     "fpc_op_lut": operations._LUT,
     "fpc_op_gray": operations._GRAY,

@@ -46,6 +46,10 @@ def opened(data: bytes = PHOTO) -> Any:
     return Image.open(io.BytesIO(data))
 
 
+def _floats(image: Any) -> Any:
+    return G.to_dtype(G.to_image(image), torch.float32, scale=True)
+
+
 CHAINS: dict[str, Callable[[Any], Any]] = {
     "to_tensor": lambda image: F.to_tensor(image),
     "pil_to_tensor": lambda image: F.pil_to_tensor(image),
@@ -67,6 +71,10 @@ CHAINS: dict[str, Callable[[Any], Any]] = {
         F.pil_to_tensor(image.crop((3, 1, 131, 140))).to(torch.float32).div(255)
     ),
     "and arithmetic": lambda image: (F.to_tensor(image) - 0.5) / 0.5,
+    "resized as floats": lambda image: F.resize(F.to_tensor(image), [64, 80]),
+    "resized as floats, of v2": lambda image: G.center_crop(G.resize(_floats(image), [64, 80]), [50]),
+    "resized as floats, of a window": lambda image: G.resize(G.crop(_floats(image), 3, 5, 90, 70), [64]),
+    "resized as floats, in planes": lambda image: G.hflip(G.resize(G.crop(F.to_tensor(image), 3, 5, 90, 70), [64])),
     "of a normalized one's parts": lambda image: F.normalize(F.to_tensor(image), [0.5], [0.5])[:, 3:, 2:].flip(-1),
 }
 

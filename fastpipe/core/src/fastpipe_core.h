@@ -20,7 +20,7 @@
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 21 /* grows with every change of a struct below */
+#define FPC_ABI 22 /* grows with every change of a struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -157,6 +157,7 @@ typedef enum fpc_kind {
     FPC_OP_TENSOR_SAMPLE,       /* sample: affine and rotate; `filter` is FPC_BILINEAR or FPC_NEAREST */
     FPC_OP_TORCH_BLUR,          /* torch_blur: gaussian_blur, also of PIL images */
     FPC_OP_PERMUTE,             /* permutation: permute_channels, also of PIL images */
+    FPC_OP_FLOAT_RESIZE,        /* float_resize: the bytes become floats, from 0 to 1; only the last operation */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -179,6 +180,20 @@ typedef struct fpc_op_resize {
     int32_t pass_order;            /* fpc_pass_order */
     double x0, y0, x1, y1;         /* the source box in the whole input, as `box` of Pillow's resize */
 } fpc_op_resize;
+
+/* Sums of a resize of floats, and what it reads and writes. FUSED: a multiply-add is rounded once; FUSED_REST: those
+ * after groups of four are. INTERLEAVED: the result is of pixels. FROM_BYTES, TO_BYTES: the input is of bytes; the
+ * result is, rounded to nearest even. HFLIP, VFLIP: the result is mirrored; only of FPC_OP_FLOAT_RESIZE. */
+enum { FPC_RESIZE_FUSED = 1, FPC_RESIZE_FUSED_REST = 2, FPC_RESIZE_INTERLEAVED = 4, FPC_RESIZE_FROM_BYTES = 8 };
+enum { FPC_RESIZE_TO_BYTES = 16, FPC_RESIZE_HFLIP = 32, FPC_RESIZE_VFLIP = 64 };
+
+/* torch's antialiased, bilinear interpolate of float32, from the part of an image that is there to a part of the output.
+ * The operation's flags are those of FPC_RESIZE_... that it has: FUSED, FUSED_REST, HFLIP, VFLIP. */
+typedef struct fpc_op_float_resize {
+    int32_t in_height, in_width, in_top, in_left, out_height, out_width; /* as in fpc_op_resize */
+    fpc_box window;                                                      /* the part of the output to compute */
+    int32_t arithmetic; /* how bytes become floats: FPC_MULTIPLY or 0, as in a sink */
+} fpc_op_float_resize;
 
 typedef struct fpc_op_pad {
     int32_t left, top, right, bottom;
@@ -254,10 +269,11 @@ enum {
 
 typedef struct fpc_operation {
     int32_t kind;  /* fpc_kind: says which struct of the union is used, if any */
-    int32_t flags; /* FPC_FUSED, FPC_V1; only for FPC_OP_TENSOR_... */
+    int32_t flags; /* FPC_FUSED, FPC_V1; only for FPC_OP_TENSOR_...; FPC_RESIZE_... for FPC_OP_FLOAT_RESIZE */
     union {
         fpc_box crop;
         fpc_op_resize resize;
+        fpc_op_float_resize float_resize;
         fpc_op_pad pad;
         fpc_op_lut lut;
         fpc_op_gray gray;
@@ -457,11 +473,8 @@ FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, cons
 FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *operation, const uint8_t *in,
                               const int32_t shape[4], uint8_t *out);
 /* torch's interpolate(mode="bilinear", antialias=True) of float32 images. shape: channels, height, width, and those of
- * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. FUSED: a
- * multiply-add is rounded once; FUSED_REST: those after groups of four are. INTERLEAVED: `out` is of pixels.
- * FROM_BYTES, TO_BYTES: `in` is of bytes; `out` is, rounded to nearest even. */
-enum { FPC_RESIZE_FUSED = 1, FPC_RESIZE_FUSED_REST = 2, FPC_RESIZE_INTERLEAVED = 4 };
-enum { FPC_RESIZE_FROM_BYTES = 8, FPC_RESIZE_TO_BYTES = 16 };
+ * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. `flags`:
+ * FPC_RESIZE_... */
 FPC_API int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5],
                               int flags, void *out);
 /* Adds up images of `count` bytes times weights (0 to 1, with the sum 1), in float32 and in order, and truncates. */

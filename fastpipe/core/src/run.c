@@ -176,7 +176,7 @@ static int build_chain(fpc_chain *chain, const fpc_job *job, const opened *image
     }
     status = add_source(chain, job, image, &box);
     while (status == FPC_OK && at < job->operation_count) {
-        if (chain->count == FPC_MOST_STAGES) return FPC_BAD_OPERATION;
+        if (chain->count == FPC_MOST_STAGES || chain->last->gives_floats) return FPC_BAD_OPERATION;
         const resize_group group = find_resize(job, at);
         if (!group.operation) {
             status = fpc_add_operation(chain, &job->operations[at++]);

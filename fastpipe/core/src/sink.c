@@ -119,16 +119,52 @@ static int fill_floats(const fpc_sink *sink, fpc_stage *from, const fpc_normaliz
     return status;
 }
 
+/* Writes one element in the sink's type. */
+static void put_float(const fpc_sink *sink, float value, uint8_t *out) {
+    if (sink->dtype == FPC_FLOAT32) {
+        memcpy(out, &value, sizeof value);
+        return;
+    }
+    const uint16_t half = sink->dtype == FPC_FLOAT16 ? fpc_float16_bits(value) : fpc_bfloat16_bits(value);
+    memcpy(out, &half, sizeof half);
+}
+
+/* Writes the rows of a stage that gives floats from 0 to 1; `row` is scratch memory. */
+static int fill_from_floats(const fpc_sink *sink, fpc_stage *from, uint8_t *row) {
+    const bool normalizes = sink->flags & FPC_NORMALIZE, dense = sink->column_stride == (int64_t)sizeof(float);
+    for (int64_t y = 0; y < sink->height; y++) {
+        const int status = fpc_pull_row(from, row);
+        if (status != FPC_OK) return status;
+        for (int64_t c = 0; c < sink->channels; c++) {
+            float *const values = (float *)(void *)row + c * sink->width;
+            const float mean = sink->mean[c], std = sink->std[c];
+            for (int64_t x = 0; normalizes && x < sink->width; x++) values[x] = (values[x] - mean) / std;
+            uint8_t *const out = (uint8_t *)sink->data + y * sink->row_stride + c * sink->channel_stride;
+            if (dense && sink->dtype == FPC_FLOAT32) {
+                memcpy(out, values, (size_t)sink->width * sizeof *values);
+                continue;
+            }
+            for (int64_t x = 0; x < sink->width; x++) put_float(sink, values[x], out + x * sink->column_stride);
+        }
+    }
+    return FPC_OK;
+}
+
 int fpc_sink_fill(const fpc_sink *sink, fpc_stage *from, int32_t rgbx_pad, fpc_normalizer *normalizer,
                   fpc_buffer *row) {
     if (sink->height != from->height || sink->width != from->width) return FPC_BAD_OPERATION;
     const bool rgbx = sink->channels == 4 && from->channels == (rgbx_pad == FPC_RGBX_PAD_PLANE ? 1 : 3);
     if (sink->channels != from->channels && !rgbx) return FPC_BAD_OPERATION;
+    if (from->gives_floats && (rgbx || sink->dtype == FPC_UINT8 || sink->flags & FPC_BY_FACTOR)) {
+        return FPC_BAD_OPERATION;
+    }
     const int64_t row_bytes = fpc_row_bytes(sink->width, sink->channels);
-    const int64_t bytes = row_bytes * (1 + (sink->dtype == FPC_UINT8 ? 0 : element_size(sink)));
+    const int64_t of_floats = from->gives_floats ? (int64_t)sizeof(float) : 0;
+    const int64_t bytes = row_bytes * (1 + (sink->dtype == FPC_UINT8 ? 0 : element_size(sink)) + of_floats);
     if ((uint64_t)bytes > SIZE_MAX || !fpc_buffer_need(row, (size_t)bytes)) return FPC_NO_MEMORY;
     if (rgbx) return fill_rgbx(sink, from, rgbx_pad, row->data);
     if (sink->dtype == FPC_UINT8) return fill_bytes(sink, from, row->data);
+    if (from->gives_floats) return fill_from_floats(sink, from, row->data);
     fpc_normalizer_make(normalizer, sink, from->kernels);
     return fill_floats(sink, from, normalizer, row->data, row->data + row_bytes);
 }

@@ -28,6 +28,7 @@ typedef struct fpc_slot {
 struct fpc_stage {
     int32_t height, width, channels; /* of the image that the stage gives */
     int32_t given;                   /* the number of rows given so far */
+    bool gives_floats;               /* rows are of float32, all of one channel before the next; only the sink reads them */
     fpc_next_row *next;
     fpc_stage *from; /* the stage before this one; NULL for a source */
     fpc_slot *slot;
@@ -45,6 +46,7 @@ typedef struct fpc_chain {
     fpc_slot slots[FPC_MOST_STAGES];
     fpc_buffer images[2]; /* images for stages that need one, used in turn: at most two are read at a time */
     int32_t turn;
+    fpc_normalizer to_floats; /* of FPC_OP_FLOAT_RESIZE */
 } fpc_chain;
 
 /* ---- chains ---- */

@@ -1,4 +1,5 @@
-/* float_resize.c: torch's antialiased, bilinear resize by floats (UpSampleKernel.cpp: HelperInterpLinear,
+/* float_resize.c: FPC_OP_FLOAT_RESIZE and fpc_resize_floats: torch's antialiased, bilinear resize by floats
+ * (UpSampleKernel.cpp: HelperInterpLinear,
  * separable_upsample_generic_Nd_kernel_impl): first along rows, then along columns. Products are added in the order of
  * the inputs; which of them are rounded before, torch's compiler has decided. FPC_WEIGH_GROUP rows are transposed for
  * the pass along them, so that both passes add up rows of values. It must be compiled without contraction of
@@ -7,24 +8,29 @@
 #include <string.h>
 
 #include "context.h"
+#include "operations.h"
 
 #define ROWS FPC_WEIGH_GROUP
 
 /* The inputs and weights of one axis's outputs. */
 typedef struct float_axis {
-    int32_t *starts; /* each output's first input, */
-    int32_t *counts; /* the number of inputs that it reads from there on, at least 1, */
-    float *weights;  /* and its `most_taps` weights */
+    int32_t inputs, outputs; /* of the whole image */
+    int32_t origin, there;   /* the first input that is there, and how many are */
+    int32_t first, count;    /* the first output that is made, and how many are */
+    int32_t *starts;         /* for each of them the first input, counted from `origin` on, */
+    int32_t *counts;         /* the number of inputs that it reads from there on, at least 1, */
+    float *weights;          /* and its `most_taps` weights */
     int64_t most_taps;
 } float_axis;
 
 typedef struct float_resize {
-    int32_t channels, height, width, out_height, out_width;
+    int32_t channels;
     int flags; /* FPC_RESIZE_... */
     const fpc_kernels *kernels;
     float_axis along, down;
     const float **taps;
-    float *wide;    /* ROWS rows of bytes as floats */
+    uint8_t *bytes; /* room for a row of bytes, */
+    float *wide;    /* and ROWS rows of bytes as floats */
     float *columns; /* ROWS rows of the input, transposed: each column's ROWS values follow each other */
     float *lines;   /* the same rows resized, transposed, in the order of a row of the result */
     float *passed;  /* all rows resized; a multiple of ROWS */
@@ -44,19 +50,19 @@ static int64_t most_taps(int32_t inputs, int32_t outputs) {
     return (int64_t)ceilf(support_of(scale_of(inputs, outputs))) * 2 + 1;
 }
 
-/* _compute_indices_min_size_weights_aa, with its conversions between float and double. False if an output would read no
- * input, which should be impossible. */
-static bool find_taps(float_axis *axis, int32_t inputs, int32_t outputs) {
-    const float scale = scale_of(inputs, outputs), support = support_of(scale);
+/* _compute_indices_min_size_weights_aa, with its conversions between float and double. False if an output would read an
+ * input that isn't there, or none, which should be impossible. */
+static bool find_taps(float_axis *axis) {
+    const float scale = scale_of(axis->inputs, axis->outputs), support = support_of(scale);
     const float inverse = scale >= 1.0f ? (float)(1.0 / (double)scale) : 1.0f;
-    for (int32_t i = 0; i < outputs; i++) {
-        const float center = (float)((double)scale * (i + 0.5));
+    for (int32_t i = 0; i < axis->count; i++) {
+        const float center = (float)((double)scale * (axis->first + i + 0.5));
         int64_t start = (int64_t)((double)(center - support) + 0.5), end = (int64_t)((double)(center + support) + 0.5);
         if (start < 0) start = 0;
-        if (end > inputs) end = inputs;
+        if (end > axis->inputs) end = axis->inputs;
         int64_t count = end - start;
         if (count > axis->most_taps) count = axis->most_taps;
-        if (count < 1) return false;
+        if (count < 1 || start < axis->origin || start + count > (int64_t)axis->origin + axis->there) return false;
         float *const weights = axis->weights + i * axis->most_taps;
         float total = 0.0f;
         for (int64_t k = 0; k < count; k++) {
@@ -65,7 +71,7 @@ static bool find_taps(float_axis *axis, int32_t inputs, int32_t outputs) {
             total += weights[k];
         }
         for (int64_t k = 0; k < count && total != 0.0f; k++) weights[k] /= total;
-        axis->starts[i] = (int32_t)start;
+        axis->starts[i] = (int32_t)(start - axis->origin);
         axis->counts[i] = (int32_t)count;
     }
     return true;
@@ -84,36 +90,53 @@ static void weigh(const float_resize *resize, const float_axis *axis, int32_t ou
 /* Resizes ROWS rows along themselves: one channel of them, or all of them if a pixel's channels follow each other. */
 static void pass_along(const float_resize *resize, const float *const *rows, int32_t step, int32_t first, int32_t count,
                        int64_t out_step, int64_t out_channel) {
-    resize->kernels->floats_to_columns(rows, (int64_t)resize->width * step, resize->columns);
-    for (int32_t x = 0; x < resize->out_width; x++) {
+    const int32_t outputs = resize->along.count;
+    resize->kernels->floats_to_columns(rows, (int64_t)resize->along.there * step, resize->columns);
+    for (int32_t x = 0; x < outputs; x++) {
+        const int32_t place = resize->flags & FPC_RESIZE_HFLIP ? outputs - 1 - x : x;
         for (int32_t c = 0; c < count; c++) {
             for (int32_t k = 0; k < resize->along.counts[x]; k++) {
                 resize->taps[k] = resize->columns + ((int64_t)(resize->along.starts[x] + k) * step + c) * ROWS;
             }
-            float *line = resize->lines + (x * out_step + (first + c) * out_channel) * ROWS;
+            float *line = resize->lines + (place * out_step + (first + c) * out_channel) * ROWS;
             weigh(resize, &resize->along, x, ROWS, line);
         }
     }
 }
 
+/* Passes ROWS rows on to `passed`, from row y on. */
+static void keep_lines(const float_resize *resize, int32_t y) {
+    resize->kernels->columns_to_floats(resize->lines, resize->values, resize->passed + y * resize->stride,
+                                       resize->stride);
+}
+
+/* Computes row y of the result from the rows in `passed`. */
+static void pass_down(const float_resize *resize, int32_t y) {
+    for (int32_t k = 0; k < resize->down.counts[y]; k++) {
+        resize->taps[k] = resize->passed + (resize->down.starts[y] + k) * resize->stride;
+    }
+    weigh(resize, &resize->down, y, resize->values, resize->row);
+}
+
 /* Lays out the buffers in `memory`, which may be NULL; returns the bytes needed. */
-static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step) {
+static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step, bool from_bytes) {
     const int64_t floats = sizeof(float), ints = sizeof(int32_t);
-    const int64_t padded_rows = ((int64_t)resize->height + ROWS - 1) / ROWS * ROWS;
+    const int64_t padded_rows = ((int64_t)resize->down.there + ROWS - 1) / ROWS * ROWS;
     float_axis *const axes[] = {&resize->along, &resize->down};
-    const int32_t outputs[] = {resize->out_width, resize->out_height};
     int64_t at = 0, most = 0;
     for (int i = 0; i < 2; i++) {
-        axes[i]->starts = fpc_lay_out(memory, &at, outputs[i] * ints);
-        axes[i]->counts = fpc_lay_out(memory, &at, outputs[i] * ints);
-        axes[i]->weights = fpc_lay_out(memory, &at, outputs[i] * axes[i]->most_taps * floats);
+        axes[i]->most_taps = most_taps(axes[i]->inputs, axes[i]->outputs);
+        axes[i]->starts = fpc_lay_out(memory, &at, axes[i]->count * ints);
+        axes[i]->counts = fpc_lay_out(memory, &at, axes[i]->count * ints);
+        axes[i]->weights = fpc_lay_out(memory, &at, axes[i]->count * axes[i]->most_taps * floats);
         most = axes[i]->most_taps > most ? axes[i]->most_taps : most;
     }
-    resize->values = (int64_t)resize->channels * resize->out_width;
+    resize->values = (int64_t)resize->channels * resize->along.count;
     resize->stride = (resize->values + 2 * ROWS - 1) / ROWS * ROWS;
     resize->taps = fpc_lay_out(memory, &at, most * (int64_t)sizeof(float *));
-    const int64_t row = (int64_t)resize->width * step;
-    resize->wide = fpc_lay_out(memory, &at, resize->flags & FPC_RESIZE_FROM_BYTES ? row * ROWS * floats : 0);
+    const int64_t row = (int64_t)resize->along.there * step;
+    resize->bytes = fpc_lay_out(memory, &at, from_bytes ? row + FPC_ROW_SLACK : 0);
+    resize->wide = fpc_lay_out(memory, &at, from_bytes ? row * ROWS * floats : 0);
     resize->columns = fpc_lay_out(memory, &at, (row + ROWS) * ROWS * floats);
     resize->lines = fpc_lay_out(memory, &at, (resize->values + ROWS) * ROWS * floats);
     resize->row = fpc_lay_out(memory, &at, resize->stride * floats);
@@ -121,15 +144,30 @@ static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step) {
     return at;
 }
 
+/* Lays out the buffers in `memory` and finds the taps; `max_bytes` is 0 for no limit. */
+static int begin(float_resize *resize, fpc_buffer *memory, int32_t step, bool from_bytes, int64_t max_bytes) {
+    const double rows = (double)resize->down.there + ROWS;
+    if (rows * resize->channels * resize->along.count > (double)(INT64_MAX >> 8)) return FPC_TOO_LARGE;
+    const int64_t bytes = lay_out(resize, NULL, step, from_bytes);
+    if ((max_bytes > 0 && bytes > max_bytes) || (uint64_t)bytes > SIZE_MAX) return FPC_TOO_LARGE;
+    uint8_t *const data = fpc_buffer_need(memory, (size_t)bytes);
+    if (!data) return FPC_NO_MEMORY;
+    lay_out(resize, data, step, from_bytes);
+    return find_taps(&resize->along) && find_taps(&resize->down) ? FPC_OK : FPC_BAD_OPERATION;
+}
+
+/* ---- floats or bytes in memory ---- */
+
 /* Points to ROWS rows of floats from row y on; the last row is repeated. */
 static void find_rows(const float_resize *resize, const void *in, int64_t at, int64_t stride, int32_t y, int32_t step,
                       const float *rows[ROWS]) {
-    const int64_t count = (int64_t)resize->width * step;
+    const int64_t count = (int64_t)resize->along.there * step;
+    const int32_t height = resize->down.there;
     for (int32_t i = 0; i < ROWS; i++) {
-        const int64_t place = at + (y + i < resize->height ? y + i : resize->height - 1) * stride;
+        const int64_t place = at + (y + i < height ? y + i : height - 1) * stride;
         if (!(resize->flags & FPC_RESIZE_FROM_BYTES)) {
             rows[i] = (const float *)in + place;
-        } else if (i > 0 && y + i >= resize->height) {
+        } else if (i > 0 && y + i >= height) {
             rows[i] = rows[i - 1];
         } else {
             float *const wide = resize->wide + i * count;
@@ -155,46 +193,38 @@ static bool fits(const int32_t shape[5]) {
     return true;
 }
 
+/* An axis all of whose inputs are there, and all of whose outputs are made. */
+static float_axis whole_axis(int32_t inputs, int32_t outputs) {
+    return (float_axis){.inputs = inputs, .outputs = outputs, .there = inputs, .count = outputs};
+}
+
 int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5], int flags,
                       void *out) {
-    float_resize resize = {.channels = shape[0],
-                           .height = shape[1],
-                           .width = shape[2],
-                           .out_height = shape[3],
-                           .out_width = shape[4],
-                           .flags = flags,
-                           .kernels = context->kernels};
     if (!fits(shape)) return FPC_BAD_OPERATION;
+    float_resize resize = {.channels = shape[0],
+                           .flags = flags & ~FPC_RESIZE_HFLIP,
+                           .kernels = context->kernels,
+                           .along = whole_axis(shape[2], shape[4]),
+                           .down = whole_axis(shape[1], shape[3])};
     const int32_t channels = resize.channels;
     const bool in_pixels = channels > 1 && strides[0] == 1 && strides[2] == channels;
     if (!in_pixels && strides[2] != 1) return FPC_BAD_OPERATION;
     const int32_t step = in_pixels ? channels : 1;
-    resize.along.most_taps = most_taps(resize.width, resize.out_width);
-    resize.down.most_taps = most_taps(resize.height, resize.out_height);
-    if ((double)(resize.height + ROWS) * channels * resize.out_width > (double)(INT64_MAX >> 8)) return FPC_TOO_LARGE;
-    uint8_t *memory = fpc_buffer_need(&context->chain.images[0], (size_t)lay_out(&resize, NULL, step));
-    if (!memory) return FPC_NO_MEMORY;
-    lay_out(&resize, memory, step);
-    if (!find_taps(&resize.along, resize.width, resize.out_width)) return FPC_BAD_OPERATION;
-    if (!find_taps(&resize.down, resize.height, resize.out_height)) return FPC_BAD_OPERATION;
-
+    const int status = begin(&resize, &context->chain.images[0], step, flags & FPC_RESIZE_FROM_BYTES, 0);
+    if (status != FPC_OK) return status;
     const bool out_pixels = flags & FPC_RESIZE_INTERLEAVED;
-    const int64_t out_step = out_pixels ? channels : 1, out_channel = out_pixels ? 1 : resize.out_width;
-    for (int32_t y = 0; y < resize.height; y += ROWS) {
+    const int64_t width = resize.along.count, plane = width * resize.down.count;
+    const int64_t out_step = out_pixels ? channels : 1, out_channel = out_pixels ? 1 : width;
+    for (int32_t y = 0; y < resize.down.there; y += ROWS) {
         for (int32_t first = 0; first < channels; first += step) {
             const float *rows[ROWS];
             find_rows(&resize, in, first * strides[0], strides[1], y, step, rows);
             pass_along(&resize, rows, step, first, step, out_step, out_channel);
         }
-        context->kernels->columns_to_floats(resize.lines, resize.values, resize.passed + y * resize.stride,
-                                            resize.stride);
+        keep_lines(&resize, y);
     }
-    const int64_t width = resize.out_width, plane = width * resize.out_height;
-    for (int32_t y = 0; y < resize.out_height; y++) {
-        for (int32_t k = 0; k < resize.down.counts[y]; k++) {
-            resize.taps[k] = resize.passed + (resize.down.starts[y] + k) * resize.stride;
-        }
-        weigh(&resize, &resize.down, y, resize.values, resize.row);
+    for (int32_t y = 0; y < resize.down.count; y++) {
+        pass_down(&resize, y);
         if (out_pixels) {
             write_values(&resize, resize.row, resize.values, out, y * resize.values);
             continue;
@@ -204,5 +234,89 @@ int fpc_resize_floats(fpc_context *context, const void *in, const int64_t stride
         }
     }
     fpc_context_trim(context);
+    return FPC_OK;
+}
+
+/* ---- the operation ---- */
+
+typedef struct float_stage {
+    fpc_stage stage;
+    float_resize resize;
+    const fpc_normalizer *to_floats;
+    bool has_passed;
+} float_stage;
+
+/* Reads all rows and resizes them along themselves. */
+static int pull_all(float_stage *self) {
+    fpc_stage *from = self->stage.from;
+    float_resize *resize = &self->resize;
+    const int64_t count = (int64_t)from->width * from->channels;
+    for (int32_t y = 0; y < from->height; y += ROWS) {
+        const float *rows[ROWS];
+        for (int32_t i = 0; i < ROWS; i++) {
+            rows[i] = resize->wide + i * count;
+            if (y + i >= from->height) {
+                rows[i] = rows[i - 1];
+                continue;
+            }
+            const uint8_t *row;
+            const int status = fpc_borrow_row(from, resize->bytes, &row);
+            if (status != FPC_OK) return status;
+            resize->kernels->normalize_interleaved(row, count, self->to_floats, from->channels,
+                                                   resize->wide + i * count);
+        }
+        pass_along(resize, rows, from->channels, 0, from->channels, 1, resize->along.count);
+        keep_lines(resize, y);
+    }
+    self->has_passed = true;
+    return FPC_OK;
+}
+
+static int next_row_of_floats(fpc_stage *stage, uint8_t *row) {
+    float_stage *self = (float_stage *)stage;
+    const float_resize *resize = &self->resize;
+    const int status = self->has_passed ? FPC_OK : pull_all(self);
+    if (status != FPC_OK) return status;
+    pass_down(resize, resize->flags & FPC_RESIZE_VFLIP ? stage->height - 1 - stage->given : stage->given);
+    memcpy(row, resize->row, (size_t)resize->values * sizeof(float));
+    return FPC_OK;
+}
+
+/* Sets one axis from an operation's numbers; `there` inputs are there. False if they don't fit. */
+static bool set_axis(float_axis *axis, int32_t inputs, int32_t origin, int32_t there, int32_t outputs, int32_t first,
+                     int32_t count) {
+    if (inputs == 0 && origin == 0) inputs = there;
+    *axis = (float_axis){inputs, outputs, origin, there, first, count, NULL, NULL, NULL, 0};
+    const bool has_sides = inputs >= 1 && inputs <= FPC_LARGEST_SIDE && outputs >= 1 && outputs <= FPC_LARGEST_SIDE;
+    return has_sides && origin >= 0 && there <= inputs - origin && first >= 0 && count >= 1 && count <= outputs - first;
+}
+
+int fpc_add_float_resize(fpc_chain *chain, const fpc_operation *operation) {
+    const fpc_op_float_resize *given = &operation->float_resize;
+    const fpc_box *window = &given->window;
+    const int32_t known = FPC_RESIZE_FUSED | FPC_RESIZE_FUSED_REST | FPC_RESIZE_HFLIP | FPC_RESIZE_VFLIP;
+    if (operation->flags & ~known || given->arithmetic & ~FPC_MULTIPLY) return FPC_BAD_OPERATION;
+    float_stage *self = fpc_chain_add(chain, sizeof *self, next_row_of_floats);
+    if (!self) return FPC_NO_MEMORY;
+    fpc_stage *stage = &self->stage;
+    float_resize *resize = &self->resize;
+    resize->channels = stage->channels;
+    resize->flags = operation->flags;
+    resize->kernels = chain->kernels;
+    if (stage->channels != 1 && stage->channels != 3) return FPC_BAD_OPERATION;
+    if (!set_axis(&resize->along, given->in_width, given->in_left, stage->width, given->out_width, window->left,
+                  window->width) ||
+        !set_axis(&resize->down, given->in_height, given->in_top, stage->height, given->out_height, window->top,
+                  window->height)) {
+        return FPC_BAD_OPERATION;
+    }
+    const int status = begin(resize, &stage->slot->rows, stage->channels, true, chain->max_bytes);
+    if (status != FPC_OK) return status;
+    const fpc_sink floats = {.dtype = FPC_FLOAT32, .flags = given->arithmetic};
+    fpc_normalizer_make(&chain->to_floats, &floats, chain->kernels);
+    self->to_floats = &chain->to_floats;
+    stage->height = window->height;
+    stage->width = window->width;
+    stage->gives_floats = true;
     return FPC_OK;
 }
