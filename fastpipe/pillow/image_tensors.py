@@ -27,7 +27,7 @@ from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.plain_way import raise_interruption
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
-from fastpipe.program.pending_tensor import pending_tensor, record_of
+from fastpipe.program.pending_tensor import class_of, pending_tensor, record_of
 from fastpipe.program.pending_work import Account, Record, TensorSource, after_conversion
 from fastpipe.program.program import Program
 from fastpipe.types import ImageShape, Step
@@ -142,11 +142,11 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
     shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape)
     program = shown.program(())
     conversion, (height, width, channels) = program.conversion, program.result
-    if conversion is None or conversion.dtype not in _STACKED or program.tv_image:
+    if conversion is None or conversion.dtype not in _STACKED:
         return None
-    result = TensorShape.of((height, width, channels), conversion.dtype, pure=True)
+    result = TensorShape.of((height, width, channels), conversion.dtype, pure=not program.tv_image)
     work = after_conversion(shown, (), result, account, program)
-    return None if work is None else pending_tensor(work)
+    return None if work is None else pending_tensor(work, class_of(result))
 
 
 def converted(tensor: object, dtype: object, account_of: Callable[[Account], Account]) -> torch.Tensor | None:

@@ -23,6 +23,7 @@ from fastpipe.ops import (
     AsTvImage,
     CenterCrop,
     Crop,
+    TensorShape,
     ToPureTensor,
     interned_once,
 )
@@ -248,9 +249,13 @@ def with_steps(
         extended.strides, extended.base = record.strides, record.base or record
         extended.cuts = (*record.cuts, *cuts)
         extended.base.windows += 1
-    if plain is None:
-        plain = torch.Tensor if shape.pure else sys.modules["torchvision.tv_tensors"].Image
-    return pending_tensor(extended, plain)
+    return pending_tensor(extended, plain or class_of(shape))
+
+
+def class_of(shape: TensorShape) -> type:
+    """The class of an ordinary tensor of that shape."""
+    kind: type = torch.Tensor if shape.pure else sys.modules["torchvision.tv_tensors"].Image
+    return kind
 
 
 def _padded(image: ImageShape, crop: ImageShape) -> ImageShape:

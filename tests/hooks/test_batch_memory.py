@@ -41,6 +41,8 @@ class Several(Photos):
 def recipes() -> dict[str, Callable[[], Any]]:
     v2 = module("torchvision.transforms.v2")
     scaled = v2.ToDtype(torch.float32, scale=True)
+    to_floats, numbers = [v2.ToImage(), scaled], v2.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])
+    v2_train = [v2.RandomResizedCrop(128), v2.RandomHorizontalFlip()]
     return {
         "train": train,
         "evaluation": lambda: T.Compose([T.Resize(150), T.CenterCrop(128), T.ToTensor(), NORMALIZE]),
@@ -48,6 +50,9 @@ def recipes() -> dict[str, Callable[[], Any]]:
         "erasing": lambda: T.Compose([*train().transforms, T.RandomErasing(p=0.7)]),
         "gray": lambda: T.Compose([T.Grayscale(), T.RandomResizedCrop(224), T.ToTensor()]),
         "v2 image": lambda: v2.Compose([v2.ToImage(), v2.RandomResizedCrop(128), scaled]),
+        "v2 training": lambda: v2.Compose([*v2_train, *to_floats, numbers]),
+        "v2 floats first": lambda: v2.Compose([*to_floats, *v2_train, numbers]),
+        "floats first": lambda: T.Compose([T.ToTensor(), T.Resize(150), T.RandomCrop(128), NORMALIZE]),
         "v2 uint8": lambda: v2.Compose([v2.PILToTensor(), v2.RandomResizedCrop(224, antialias=True)]),
         "one by one": lambda: lambda image: NORMALIZE(T.ToTensor()(T.RandomCrop(112)(image))),
     }
@@ -63,6 +68,7 @@ class TestSamplesAsTorch:
     def test_forms_of_samples(self, photos: list[str], form: str) -> None:
         for seed in range(2):
             assert_as_plain(Photos(photos, train(), form), seed)
+            assert_as_plain(Photos(photos, recipes()["v2 training"](), form), seed)
             assert_as_plain(Subset(Several(photos, train(), form), range(3, COUNT)), seed)
             assert_as_plain(Subset(Photos(photos, train(), form), range(3, COUNT)), seed, drop_last=True)
 
