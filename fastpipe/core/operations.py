@@ -8,7 +8,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from fastpipe.core.addresses import address_of_bytes
-from fastpipe.core.structs import Arithmetic, Filter, Kind, Padding, PassOrder, RawJob
+from fastpipe.core.structs import Filter, Kind, Padding, PassOrder, RawJob
 
 MAX_OPERATIONS = 16
 
@@ -17,7 +17,6 @@ MAX_OPERATIONS = 16
 _KIND = Struct("@2i")
 _CROP = Struct("@2i4i")
 _RESIZE = Struct("@2i12i4d")
-_FLOAT_RESIZE = Struct("@2i11i")
 _PAD = Struct("@2i9i")
 _LUT = Struct("@2iP2i")
 _GRAY = Struct("@2ii")
@@ -163,18 +162,17 @@ class JobOperations:
         out: tuple[int, int],
         window: tuple[int, int, int, int],
         flags: int,
-        multiplied: bool,
     ) -> None:
         """Adds torch's antialiased, bilinear resize of floats; only a sink of floats may follow.
 
         Args:
             whole, origin, out, window: see `resize`.
-            flags: a `FloatRounding`, and HFLIP and VFLIP of `FloatResize`.
-            multiplied: multiply bytes by 1 / 255 instead of dividing them by 255; a sink then doesn't do it.
+            flags: a `FloatRounding`, and HFLIP, VFLIP and MULTIPLY of `FloatResize`. Bytes are divided by 255 or, with
+                MULTIPLY, multiplied by 1 / 255; the sink then doesn't do it.
         """
-        arithmetic = Arithmetic.MULTIPLY if multiplied else 0
-        values = (*whole, *origin, *out, *window, arithmetic)
-        _FLOAT_RESIZE.pack_into(self._operations, self._next(), Kind.FLOAT_RESIZE, flags, *values)
+        unused = (0,) * 6
+        place = *whole, *origin, *out, *window
+        _RESIZE.pack_into(self._operations, self._next(), Kind.FLOAT_RESIZE, flags, *place, *unused)
 
     def flip(self) -> None:
         """Mirrors left and right."""

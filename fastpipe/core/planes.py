@@ -81,6 +81,7 @@ class FloatResize(enum.IntFlag):
     TO_BYTES = 16
     HFLIP = 32
     VFLIP = 64
+    MULTIPLY = 128
 
 
 def resize_floats(

@@ -72,8 +72,9 @@ class ResizeAsFloats(Operation):
         if rounding is None:
             return False
         origin = (0, 0) if shape.size == self.whole else self.box[:2]
-        flags = rounding | (FloatResize.HFLIP * self.hflip) | (FloatResize.VFLIP * self.vflip)
-        job.float_resize(self.whole, origin, self.result, self.window, flags, self.multiplied)
+        flags = rounding | FloatResize.HFLIP * self.hflip | FloatResize.VFLIP * self.vflip
+        flags |= FloatResize.MULTIPLY * self.multiplied
+        job.float_resize(self.whole, origin, self.result, self.window, flags)
         return True
 
     def apply(self, image: Image.Image | NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -72,15 +72,6 @@ int main(void) {
     FIELD(fpc_op_resize, y0);
     FIELD(fpc_op_resize, x1);
     FIELD(fpc_op_resize, y1);
-    SIZE(fpc_op_float_resize);
-    FIELD(fpc_op_float_resize, in_height);
-    FIELD(fpc_op_float_resize, in_width);
-    FIELD(fpc_op_float_resize, in_top);
-    FIELD(fpc_op_float_resize, in_left);
-    FIELD(fpc_op_float_resize, out_height);
-    FIELD(fpc_op_float_resize, out_width);
-    FIELD(fpc_op_float_resize, window);
-    FIELD(fpc_op_float_resize, arithmetic);
     SIZE(fpc_op_pad);
     FIELD(fpc_op_pad, left);
     FIELD(fpc_op_pad, top);
@@ -125,7 +116,6 @@ int main(void) {
     FIELD(fpc_operation, flags);
     FIELD(fpc_operation, crop);
     FIELD(fpc_operation, resize);
-    FIELD(fpc_operation, float_resize);
     FIELD(fpc_operation, pad);
     FIELD(fpc_operation, lut);
     FIELD(fpc_operation, gray);
@@ -195,7 +185,7 @@ int main(void) {
     NUMBER(FPC_OP_FLOAT_RESIZE);
     NUMBER(FPC_RESIZE_FUSED_REST);
     NUMBER(FPC_RESIZE_TO_BYTES);
-    NUMBER(FPC_RESIZE_VFLIP);
+    NUMBER(FPC_RESIZE_MULTIPLY);
     NUMBER(FPC_V1);
     NUMBER(FPC_MULTIPLY);
     NUMBER(FPC_OP_RESIZE);

@@ -184,7 +184,7 @@ def test_the_operation_makes_a_window_from_what_it_needs(
     size = int(random.integers(rows - top)) + 1, int(random.integers(columns - left)) + 1
     step = ops.ResizeAsFloats(Size(height, width), Size(rows, columns), Box(top, left, *size))
     expected = whole[:, top : top + size[0], left : left + size[1]]
-    flags = form | (FloatResize.HFLIP if hflip else 0) | (FloatResize.VFLIP if vflip else 0)
+    flags = form | FloatResize.HFLIP * hflip | FloatResize.VFLIP * vflip | FloatResize.MULTIPLY * multiplied
     expected = expected.flip([axis for axis, flips in ((1, vflip), (2, hflip)) if flips])
     mean, std = [0.25, 0.5, 0.75], [0.5, 0.25, 2.0]
     expected = (expected - torch.tensor(mean[:channels])[:, None, None]) / torch.tensor(std[:channels])[:, None, None]
@@ -197,7 +197,7 @@ def test_the_operation_makes_a_window_from_what_it_needs(
         context,
         part,
         around[1:-1],
-        ((height, width), box[:2], (rows, columns), step.window, flags, multiplied),
+        ((height, width), box[:2], (rows, columns), step.window, flags),
         mean=mean,
         std=std,
     )
@@ -207,7 +207,7 @@ def test_the_operation_makes_a_window_from_what_it_needs(
 
 def test_operations_that_do_not_fit_are_refused(context: core.Context) -> None:
     image, out = np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.float32)
-    whole = (20, 30), (0, 0), (10, 12), (0, 0, 10, 12), 0, False
+    whole = (20, 30), (0, 0), (10, 12), (0, 0, 10, 12), 0
     of_part(context, image, out, whole)
     for number, value in (
         (0, (20, 31 + 2**23)),
@@ -233,7 +233,7 @@ def test_operations_that_do_not_fit_are_refused(context: core.Context) -> None:
 
 def test_only_floats_come_after_the_operation(context: core.Context) -> None:
     image, out = np.zeros((20, 30, 3), np.uint8), np.zeros((10, 12, 3), np.uint8)
-    whole = (20, 30), (0, 0), (10, 12), (0, 0, 10, 12), 0, False
+    whole = (20, 30), (0, 0), (10, 12), (0, 0, 10, 12), 0
     job = core.Job()
     job.read_pixels(image)
     job.float_resize(*whole)
@@ -247,7 +247,7 @@ def test_only_floats_come_after_the_operation(context: core.Context) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_halves_are_rounded_after_the_normalization(context: core.Context, dtype: torch.dtype) -> None:
     image = np.random.default_rng(5).integers(0, 256, (23, 31, 3), np.uint8)
-    whole = (23, 31), (0, 0), (17, 40), (0, 0, 17, 40), 0, False
+    whole = (23, 31), (0, 0), (17, 40), (0, 0, 17, 40), 0
     results = []
     for kind in (torch.float32, dtype):
         out = torch.empty((3, 17, 40), dtype=kind)

@@ -136,7 +136,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_OP_FLOAT_RESIZE": structs.Kind.FLOAT_RESIZE,
         "FPC_RESIZE_FUSED_REST": planes.FloatRounding.FUSED_REST,
         "FPC_RESIZE_TO_BYTES": planes.FloatResize.TO_BYTES,
-        "FPC_RESIZE_VFLIP": planes.FloatResize.VFLIP,
+        "FPC_RESIZE_MULTIPLY": planes.FloatResize.MULTIPLY,
         "FPC_V1": structs.TensorRounding.V1,
         "FPC_MULTIPLY": structs.Arithmetic.MULTIPLY,
         "FPC_OP_RESIZE": structs.Kind.RESIZE,
@@ -171,7 +171,6 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
 
 PACKERS = {
     "fpc_op_resize": operations._RESIZE,
-    "fpc_op_float_resize": operations._FLOAT_RESIZE,
     "fpc_op_pad": operations._PAD,
     "fpc_op_lut": operations._LUT,
     "fpc_op_gray": operations._GRAY,

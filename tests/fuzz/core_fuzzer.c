@@ -106,19 +106,6 @@ static void add_resize(source *from, fpc_op_resize *resize, shape *now) {
     now->width = window->width;
 }
 
-static void add_float_resize(source *from, fpc_op_float_resize *resize, shape *now) {
-    fpc_op_resize like = {0};
-    add_resize(from, &like, now);
-    resize->in_height = like.in_height;
-    resize->in_width = like.in_width;
-    resize->in_top = like.in_top;
-    resize->in_left = like.in_left;
-    resize->out_height = like.out_height;
-    resize->out_width = like.out_width;
-    resize->window = like.window;
-    resize->arithmetic = one_in(from, 2) ? FPC_MULTIPLY : 0;
-}
-
 /* A coefficient of a warp that turns, scales and shifts by some fraction, or any number. */
 static double odd_factor(source *from) {
     if (one_in(from, 30)) return (double)odd_number(from) * (one_in(from, 2) ? 1.0 : 1e20);
@@ -184,9 +171,10 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
     }
     case FPC_OP_RESIZE: add_resize(from, &operation->resize, now); break;
     case FPC_OP_FLOAT_RESIZE: {
-        static const int flags[] = {FPC_RESIZE_FUSED, FPC_RESIZE_FUSED_REST, FPC_RESIZE_HFLIP, FPC_RESIZE_VFLIP};
-        add_float_resize(from, &operation->float_resize, now);
-        operation->flags = flags[below(from, 4)] | flags[below(from, 4)];
+        static const int flags[] = {FPC_RESIZE_FUSED, FPC_RESIZE_FUSED_REST, FPC_RESIZE_HFLIP, FPC_RESIZE_VFLIP,
+                                    FPC_RESIZE_MULTIPLY};
+        add_resize(from, &operation->resize, now);
+        operation->flags = flags[below(from, 5)] | flags[below(from, 5)];
         break;
     }
     case FPC_OP_TRANSPOSE: {

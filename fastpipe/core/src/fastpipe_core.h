@@ -157,7 +157,7 @@ typedef enum fpc_kind {
     FPC_OP_TENSOR_SAMPLE,       /* sample: affine and rotate; `filter` is FPC_BILINEAR or FPC_NEAREST */
     FPC_OP_TORCH_BLUR,          /* torch_blur: gaussian_blur, also of PIL images */
     FPC_OP_PERMUTE,             /* permutation: permute_channels, also of PIL images */
-    FPC_OP_FLOAT_RESIZE,        /* float_resize: the bytes become floats, from 0 to 1; only the last operation */
+    FPC_OP_FLOAT_RESIZE,        /* resize: torch's, bilinear, of floats from 0 to 1; the last operation */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -176,24 +176,17 @@ typedef struct fpc_op_resize {
     int32_t in_top, in_left;       /* where the pixels that are there begin in the whole input */
     int32_t out_height, out_width; /* of the whole output */
     fpc_box window;                /* the part of the output to compute */
-    int32_t filter;                /* fpc_filter */
-    int32_t pass_order;            /* fpc_pass_order */
-    double x0, y0, x1, y1;         /* the source box in the whole input, as `box` of Pillow's resize */
+    /* Not read by FPC_OP_FLOAT_RESIZE. */
+    int32_t filter;        /* fpc_filter */
+    int32_t pass_order;    /* fpc_pass_order */
+    double x0, y0, x1, y1; /* the source box in the whole input, as `box` of Pillow's resize */
 } fpc_op_resize;
 
-/* Sums of a resize of floats, and what it reads and writes. FUSED: a multiply-add is rounded once; FUSED_REST: those
- * after groups of four are. INTERLEAVED: the result is of pixels. FROM_BYTES, TO_BYTES: the input is of bytes; the
- * result is, rounded to nearest even. HFLIP, VFLIP: the result is mirrored; only of FPC_OP_FLOAT_RESIZE. */
+/* A resize of floats: FUSED: a multiply-add is rounded once; FUSED_REST: those after groups of four are. INTERLEAVED:
+ * the result is of pixels. FROM_BYTES, TO_BYTES: the input is of bytes; the result is, rounded to nearest even. HFLIP,
+ * VFLIP: the result is mirrored. MULTIPLY: as FPC_MULTIPLY. The last three are for FPC_OP_FLOAT_RESIZE alone. */
 enum { FPC_RESIZE_FUSED = 1, FPC_RESIZE_FUSED_REST = 2, FPC_RESIZE_INTERLEAVED = 4, FPC_RESIZE_FROM_BYTES = 8 };
-enum { FPC_RESIZE_TO_BYTES = 16, FPC_RESIZE_HFLIP = 32, FPC_RESIZE_VFLIP = 64 };
-
-/* torch's antialiased, bilinear interpolate of float32, from the part of an image that is there to a part of the output.
- * The operation's flags are those of FPC_RESIZE_... that it has: FUSED, FUSED_REST, HFLIP, VFLIP. */
-typedef struct fpc_op_float_resize {
-    int32_t in_height, in_width, in_top, in_left, out_height, out_width; /* as in fpc_op_resize */
-    fpc_box window;                                                      /* the part of the output to compute */
-    int32_t arithmetic; /* how bytes become floats: FPC_MULTIPLY or 0, as in a sink */
-} fpc_op_float_resize;
+enum { FPC_RESIZE_TO_BYTES = 16, FPC_RESIZE_HFLIP = 32, FPC_RESIZE_VFLIP = 64, FPC_RESIZE_MULTIPLY = 128 };
 
 typedef struct fpc_op_pad {
     int32_t left, top, right, bottom;
@@ -273,7 +266,6 @@ typedef struct fpc_operation {
     union {
         fpc_box crop;
         fpc_op_resize resize;
-        fpc_op_float_resize float_resize;
         fpc_op_pad pad;
         fpc_op_lut lut;
         fpc_op_gray gray;
@@ -332,8 +324,7 @@ typedef struct fpc_job {
     const char *path;
     const uint8_t *data;
     const fpc_pixels *pixels;
-    int64_t offset;
-    int64_t length;
+    int64_t offset, length;
     fpc_box box; /* the part to decode; height 0 for the whole image */
     /* The job is refused (FPC_UNUSUAL_HEADER) if the file has another size; 0: any size. */
     int32_t expected_height, expected_width;
@@ -394,7 +385,6 @@ typedef struct fpc_file {
 
 /* Memory for lists of files, reused from list to list. */
 typedef struct fpc_files fpc_files;
-
 FPC_API fpc_files *fpc_files_new(void);
 /* Frees the memory; leaves it in a child of fork, where it may be in any state. */
 FPC_API void fpc_files_free(fpc_files *files);
@@ -409,7 +399,6 @@ FPC_API void fpc_read_files(fpc_files *files, fpc_file *list, size_t count);
 
 /* Packs JPEGs' coefficients in a format that is read several times as fast, and unpacks them: core/packed_format.md. */
 typedef struct fpc_packer fpc_packer;
-
 /* Makes the scratch memory of one thread; NULL if there is no memory, or the machine lacks the instruction set. */
 FPC_API fpc_packer *fpc_packer_new(int isa);
 /* Frees a packer; leaves it in a child of fork, where it may be in any state. */
@@ -473,8 +462,7 @@ FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, cons
 FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *operation, const uint8_t *in,
                               const int32_t shape[4], uint8_t *out);
 /* torch's interpolate(mode="bilinear", antialias=True) of float32 images. shape: channels, height, width, and those of
- * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. `flags`:
- * FPC_RESIZE_... */
+ * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. */
 FPC_API int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5],
                               int flags, void *out);
 /* Adds up images of `count` bytes times weights (0 to 1, with the sum 1), in float32 and in order, and truncates. */

@@ -292,10 +292,10 @@ static bool set_axis(float_axis *axis, int32_t inputs, int32_t origin, int32_t t
 }
 
 int fpc_add_float_resize(fpc_chain *chain, const fpc_operation *operation) {
-    const fpc_op_float_resize *given = &operation->float_resize;
+    const fpc_op_resize *given = &operation->resize;
     const fpc_box *window = &given->window;
     const int32_t known = FPC_RESIZE_FUSED | FPC_RESIZE_FUSED_REST | FPC_RESIZE_HFLIP | FPC_RESIZE_VFLIP;
-    if (operation->flags & ~known || given->arithmetic & ~FPC_MULTIPLY) return FPC_BAD_OPERATION;
+    if (operation->flags & ~(known | FPC_RESIZE_MULTIPLY)) return FPC_BAD_OPERATION;
     float_stage *self = fpc_chain_add(chain, sizeof *self, next_row_of_floats);
     if (!self) return FPC_NO_MEMORY;
     fpc_stage *stage = &self->stage;
@@ -312,7 +312,8 @@ int fpc_add_float_resize(fpc_chain *chain, const fpc_operation *operation) {
     }
     const int status = begin(resize, &stage->slot->rows, stage->channels, true, chain->max_bytes);
     if (status != FPC_OK) return status;
-    const fpc_sink floats = {.dtype = FPC_FLOAT32, .flags = given->arithmetic};
+    const int32_t arithmetic = resize->flags & FPC_RESIZE_MULTIPLY ? FPC_MULTIPLY : 0;
+    const fpc_sink floats = {.dtype = FPC_FLOAT32, .flags = arithmetic};
     fpc_normalizer_make(&chain->to_floats, &floats, chain->kernels);
     self->to_floats = &chain->to_floats;
     stage->height = window->height;
