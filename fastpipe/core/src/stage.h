@@ -28,7 +28,7 @@ typedef struct fpc_slot {
 struct fpc_stage {
     int32_t height, width, channels; /* of the image that the stage gives */
     int32_t given;                   /* the number of rows given so far */
-    bool gives_floats;               /* rows are of float32, all of one channel before the next; only the sink reads them */
+    bool gives_floats;               /* its rows are float32, channel after channel; only the sink reads them */
     fpc_next_row *next;
     fpc_stage *from; /* the stage before this one; NULL for a source */
     fpc_slot *slot;
