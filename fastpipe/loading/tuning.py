@@ -1,13 +1,15 @@
-"""Chooses the numbers of workers and threads by measurements with the user's files and transform."""
+"""Measures loaders with the user's files and transform, and chooses the numbers of workers and threads."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,8 +27,10 @@ from fastpipe.loading.threads import AHEAD, gil_bound_part
 from fastpipe.progress_bar import SlowBar
 from fastpipe.rng import keyed_globals
 
+SAME = 0.05
+"""Rates that differ by less than this share count as equal: short trials vary by as much."""
+
 _LONGEST_S = 7 * 24 * 3600
-_NEARLY = 0.95  # rates above this share of the best are within the noise of a short trial, so memory decides
 _BESIDE_TRAINING = 0.8
 """The factor for the rates of settings that make batches in the training process. There, the training's kernel launches
 and the loader's Python code delay each other by about a fifth, which a trial without training doesn't show."""
@@ -100,15 +104,16 @@ def tune(
     It tries no workers, and powers of two up to `max_workers`; each with and without threads if the dataset is one of
     fastpipe's (threads without workers make batches ahead in this process); then the fastest setting with twice as many
     prefetched batches. Each trial reads other files of the dataset, in random order. Among the settings within 5% of
-    the fastest, it prefers one with workers, then the one that needs the least memory: often one worker with threads.
-    Rates without workers count for four fifths: a loader in the training process and the training's kernel launches
-    delay each other, which a trial without training doesn't show. The state of the global generators is restored.
+    the fastest, it prefers one with workers, then the fewest workers, then the fewest prefetched batches: often one
+    worker with threads. Rates without workers count for four fifths: a loader in the training process and the
+    training's kernel launches delay each other, which a trial without training doesn't show. The state of the global
+    generators is restored.
 
     Args:
         dataset: a map-style dataset.
         batch_size: as the training will use it.
-        seconds: time for all settings together. A setting is stopped as soon as its share is spent, but never before
-            its second batch; settings for which no time is left aren't tried.
+        seconds: time for all settings together, in equal shares. Where workers start slowly, a setting takes longer
+            than its share; settings for which no time is left aren't tried.
         max_workers: the most workers to try; None for the number of usable CPUs.
         progress: show a progress bar in a terminal after two seconds.
         options: further arguments of `fastpipe.DataLoader` that the training will use (``device``, ``dtype``,
@@ -130,22 +135,26 @@ def tune(
     cpus = usable_cpus()
     obstacle = gil_bound_part(dataset, options.get("collate_fn"))
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))
+    order = RandomSampler(dataset, True, _ENDLESS, torch.Generator().manual_seed(0))  # each trial goes on in it
     started = time.perf_counter()
     share = seconds / (len(settings) + 1)
     trials: list[Trial] = []
+
+    def try_setting(workers: int, threads: int, prefetch: int | None) -> None:
+        setting = {"num_workers": workers, "threads": threads, "prefetch_factor": prefetch}
+        arguments: dict[str, Any] = {"dataset": dataset, "batch_size": largest, "sampler": order, **setting, **options}
+        trials.append(try_loader(partial(DataLoader, **arguments), share))
+
     with SlowBar("trying settings of the loader", progress) as bar:
         bar.expect(len(settings) + 1)
         for workers, threads in settings:
             if not trials or time.perf_counter() - started < seconds - share:
-                trials.append(_try(dataset, largest, (workers, threads, 1), share, len(trials), options))
+                try_setting(workers, threads, _PREFETCH if workers else AHEAD if threads and not obstacle else None)
             bar.advance()
         best = max(trials, key=lambda trial: trial.beside_training)
-        if (best.num_workers or (best.threads and not obstacle)) and time.perf_counter() - started < seconds:
-            wider = (best.num_workers, best.threads, 2)
-            trials.append(_try(dataset, largest, wider, share, len(trials), options))
-    fastest = max(trial.beside_training for trial in trials)
-    nearly = [trial for trial in trials if trial.beside_training >= _NEARLY * fastest]
-    chosen = min(nearly, key=lambda trial: (not trial.num_workers, trial.memory_mb))
+        if best.prefetch_factor and time.perf_counter() - started < seconds:
+            try_setting(best.num_workers, best.threads, 2 * best.prefetch_factor)
+    chosen = choose(trials)
     kwargs = {"batch_size": batch_size, "num_workers": chosen.num_workers, "threads": chosen.threads, **options}
     if chosen.prefetch_factor is not None:
         kwargs["prefetch_factor"] = chosen.prefetch_factor
@@ -178,78 +187,58 @@ def _settings(max_workers: int, cpus: int, threads_help: bool) -> Iterator[tuple
             yield count, threads
 
 
-@dataclass(frozen=True, slots=True)
-class RunningLoader:
-    """An endless loader whose workers have all started."""
+def try_loader(make: Callable[[], TorchDataLoader[Any]], seconds: float) -> Trial:
+    """Makes a loader, measures it, and ends its workers and threads. The state of the global generators is restored.
 
-    batches: Iterator[object]
-    workers: int
-    first_batch: object
-    first_batch_s: float  # seconds from making the loader to its first batch
-
-    def batches_per_s(self, seconds: float) -> float:
-        """Measures the rate over that many seconds, in rounds of one batch for each worker, at least one round.
-
-        Rounds are needed, as workers that started together deliver together.
-        """
-        start, count, a_round = time.perf_counter(), 0, max(1, self.workers)
-        while count == 0 or time.perf_counter() - start < seconds:
-            for _ in range(a_round):
-                next(self.batches)
-            count += a_round
-        return count / (time.perf_counter() - start)
-
-
-@contextlib.contextmanager
-def running(make: Callable[[], TorchDataLoader[object]], workers: int, *, seed: int) -> Iterator[RunningLoader]:
-    """Makes and starts a loader with that number of workers, and seeds the global generators for it.
-
-    At the end, the state of the global generators is restored, and this thread's threads, which decode, are ended.
+    Args:
+        make: makes the loader; its sampler is endless.
+        seconds: time for the trial. At least half of it is spent after all workers have started, in rounds of one batch
+            for each worker, at least one round: workers that started together deliver together.
     """
-    with keyed_globals(seed), warnings.catch_warnings():
+    before = set(multiprocessing.active_children())
+    with keyed_globals(0), warnings.catch_warnings():
         for advice in ("threads=.* is Python code", "This DataLoader will create"):  # the measurement shows it
             warnings.filterwarnings("ignore", advice)
         start = time.perf_counter()
-        loader = make()
         try:
+            loader = make()
             batches = iter(loader)
             first = next(batches)
-            first_s = time.perf_counter() - start
-            for _ in range(workers):  # discard each worker's first batch, made while others are still starting
+            first_batch_s = time.perf_counter() - start
+            for _ in range(loader.num_workers):  # each worker's first batch is made while others are still starting
                 next(batches)
-            yield RunningLoader(batches, workers, first, first_s)
+            started, count, a_round = time.perf_counter(), 0, max(1, loader.num_workers)
+            end = max(start + seconds, started + seconds / 2)
+            while count == 0 or time.perf_counter() < end:
+                for _ in range(a_round):
+                    next(batches)
+                count += a_round
+            batches_per_s = count / (time.perf_counter() - started)
+            private = sum(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
         finally:
             end_threads()
+    in_flight = a_round * (loader.prefetch_factor or 0)
+    return Trial(
+        loader.num_workers,
+        getattr(loader, "threads", None) or 0,
+        loader.prefetch_factor,
+        batches_per_s * (loader.batch_size or 1),
+        first_batch_s,
+        (tensor_bytes(first) * max(1, in_flight) + private) / 1e6,
+    )
 
 
-def _try(
-    dataset: Any, batch_size: int, setting: tuple[int, int, int], seconds: float, seed: int, options: dict[str, Any]
-) -> Trial:
-    """Measures a setting: (workers, threads, factor of the default number of prefetched batches)."""
-    workers, threads, deeper = setting
-    before = set(multiprocessing.active_children())
-    makes_ahead = threads and not gil_bound_part(dataset, options.get("collate_fn"))
-    usual = _PREFETCH if workers else AHEAD if makes_ahead else None
-    ahead = None if usual is None else deeper * usual
-    order = torch.Generator().manual_seed(seed)
+def choose(trials: Collection[Trial], needed: float = math.inf) -> Trial:
+    """Chooses the setting that costs least of those that deliver `needed` images a second, or else of the fastest.
 
-    def make() -> DataLoader:
-        return DataLoader(
-            dataset,
-            batch_size,
-            sampler=RandomSampler(dataset, replacement=True, num_samples=_ENDLESS, generator=order),
-            num_workers=workers,
-            prefetch_factor=ahead,
-            threads=threads,
-            **options,
-        )
-
-    start = time.perf_counter()
-    with running(make, workers, seed=seed) as loader:
-        rate = batch_size * loader.batches_per_s(seconds - (time.perf_counter() - start))
-        private = sum(_private_bytes(child.pid) for child in set(multiprocessing.active_children()) - before)
-    memory = tensor_bytes(loader.first_batch) * max(1, max(1, workers) * (ahead or 0)) + private
-    return Trial(workers, threads, ahead, rate, loader.first_batch_s, memory / 1e6)
+    Rates within `SAME` count as equal. A setting costs least if its batches aren't made in the training process, then
+    if it has the fewest workers and prefetches the fewest batches. Of settings that cost the same, it is the fastest.
+    """
+    enough = (1 - SAME) * min(needed, max(trial.beside_training for trial in trials))
+    return min(
+        (trial for trial in trials if trial.beside_training >= enough),
+        key=lambda trial: (not trial.num_workers, trial.num_workers, trial.prefetch_factor or 0, -trial.images_per_s),
+    )
 
 
 def _private_bytes(pid: int | None) -> int:

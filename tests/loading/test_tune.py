@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import random
 import sys
@@ -42,13 +43,14 @@ def test_chooses_among_what_it_tried(root):
 def test_threads_end_after_a_trial_that_failed(root):
     dataset = fastpipe.ImageFolder(root, CROP, threads=2)
 
-    def fail():
-        with tuning.running(lambda: fastpipe.DataLoader(dataset, 4), 0, seed=0):
-            assert _resources.value is not None
-            raise RuntimeError("failed")
+    def make():
+        loader = fastpipe.DataLoader(dataset, 4)
+        next(iter(loader))
+        assert _resources.value is not None
+        raise RuntimeError("failed")
 
     with pytest.raises(RuntimeError, match="failed"):
-        fail()
+        tuning.try_loader(make, 1)
     assert _resources.value is None
 
 
@@ -58,19 +60,44 @@ def test_threads_end_after_a_trial_that_failed(root):
         ({(0, 0): 100, (0, 4): 400, (1, 0): 90, (1, 4): 330}, (1, 4), "four fifths"),
         ({(0, 0): 100, (0, 4): 400, (1, 0): 90, (1, 4): 410}, (1, 4), ""),
         ({(0, 0): 100, (0, 4): 400, (1, 0): 90, (1, 4): 300}, (0, 4), ""),
-        ({(0, 0): 100, (1, 0): 90, (1, 4): 300, (2, 2): 310}, (1, 4), ""),  # less memory
+        ({(0, 0): 100, (1, 0): 90, (1, 4): 300, (2, 2): 310}, (1, 4), ""),  # fewer workers
     ],
 )
 def test_threads_in_the_training_process_have_to_be_faster_by_a_quarter(root, monkeypatch, rates, chosen, note):
-    def trial(dataset, batch_size, setting, *others):
-        workers, threads, _ = setting
-        return tuning.Trial(workers, threads, 2, rates[workers, threads], 0.1, 10 + workers)
+    def trial(make, seconds):
+        loader = make()
+        setting = loader.num_workers, loader.threads
+        return tuning.Trial(*setting, loader.prefetch_factor, rates[setting], 0.1, 10)
 
-    monkeypatch.setattr(tuning, "_try", trial)
+    monkeypatch.setattr(tuning, "try_loader", trial)
     monkeypatch.setattr(tuning, "_settings", lambda *arguments: iter(rates))
     found = fastpipe.tune(fastpipe.ImageFolder(root, CROP), 4)
     assert (found.kwargs["num_workers"], found.kwargs["threads"]) == chosen
     assert (note in found.note) if note else found.note == ""
+
+
+def trial(workers, rate, threads=0, prefetch=2):
+    return tuning.Trial(workers, threads, prefetch, rate, 0.1, 10)
+
+
+@pytest.mark.parametrize(
+    ("trials", "needed", "chosen"),
+    [
+        ([(1, 100), (2, 290), (4, 295)], math.inf, 1),  # as good, with fewer workers
+        ([(1, 100), (2, 270), (4, 295)], math.inf, 2),
+        ([(1, 100), (2, 270), (4, 295)], 280, 1),  # within 5% of what is needed
+        ([(1, 100), (2, 270), (4, 295)], 290, 2),
+        ([(1, 100), (2, 270), (4, 295)], 900, 2),
+        ([(0, 400), (1, 320)], math.inf, 1),
+        ([(0, 400), (1, 300)], math.inf, 0),
+        ([(0, 400), (1, 200)], 200, 1),
+        ([(1, 100, 0, 4), (1, 100)], math.inf, 1),  # fewer batches ahead
+        ([(1, 100), (1, 101, 4)], math.inf, 1),  # the fastest of those that cost the same
+    ],
+)
+def test_the_setting_that_costs_least_of_those_that_deliver_enough(trials, needed, chosen):
+    made = [trial(*one) for one in trials]
+    assert tuning.choose(made, needed) is made[chosen]
 
 
 def test_batches_in_flight_are_counted(root):

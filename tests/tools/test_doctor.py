@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sys
@@ -23,12 +24,12 @@ from fastpipe.config import MachineConfig
 from fastpipe.environment import Memory
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
 from fastpipe.explanation.subject import path_of
-from fastpipe.loading.tuning import worker_counts
+from fastpipe.loading.tuning import Trial, try_loader, worker_counts
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
 from fastpipe.tools.doctor.loader_setup import open_dataset, setup_of
-from fastpipe.tools.doctor.measurements import Scaling, WorkerTrial
-from fastpipe.tools.doctor.workers import Probe, images_per_s
+from fastpipe.tools.doctor.measurements import Scaling
+from fastpipe.tools.doctor.workers import Probe
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
 SHORT = 0.3
@@ -67,7 +68,7 @@ def names(diagnosis: Diagnosis) -> set[str]:
 def test_a_healthy_folder(healthy: Diagnosis) -> None:
     assert healthy.healthy
     assert (healthy.samples, healthy.tried, healthy.batch_size, healthy.workers) == (20, 20, 4, None)
-    assert [trial.workers for trial in healthy.scaling.trials] == [1, 2]
+    assert [trial.num_workers for trial in healthy.scaling.trials] == [1, 2]
     assert all(trial.images_per_s > 0 for trial in healthy.scaling.trials)
     assert healthy.recommended_workers == 1  # the GPU takes one image a second
     assert healthy.stages.output == (224, 224)
@@ -107,20 +108,20 @@ def test_the_report(healthy: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None
 def test_threads_in_place_of_workers(healthy: Diagnosis) -> None:
     """By what was measured: threads where they deliver as much, since they take less."""
     assert healthy.threaded is not None
-    assert (healthy.threaded.workers, healthy.threaded.threads) == (1, 2)
+    assert (healthy.threaded.num_workers, healthy.threaded.threads) == (1, 2)
     assert healthy.threaded.images_per_s > 0
-    assert healthy.recommended == {"num_workers": 1, "threads": 2}  # the GPU takes one image a second
-    scaling = Scaling((WorkerTrial(1, 100.0), WorkerTrial(2, 200.0)), 2, 4)
+    assert healthy.recommended["num_workers"] == 1  # the GPU takes one image a second
+    scaling = Scaling((Trial(1, 0, 2, 100.0, 0.1, 10), Trial(2, 0, 2, 200.0, 0.1, 20)), 2, 4)
     quiet = replace(healthy, stages=replace(healthy.stages, waited=0.0), scaling=scaling)
     for gpu_rate, rate, expected in (
         (None, 195, {"num_workers": 1, "threads": 2}),
         (None, 180, {"num_workers": 2}),
-        (90.0, 91, {"num_workers": 1, "threads": 2}),
-        (90.0, 80, {"num_workers": 1}),
+        (90.0, 101, {"num_workers": 1, "threads": 2}),
+        (90.0, 91, {"num_workers": 1}),  # one worker without threads is faster
         (900.0, 300, {"num_workers": 1, "threads": 2}),
         (900.0, None, {"num_workers": 2}),
     ):
-        threaded, in_python = (WorkerTrial(1, rate, 2), "") if rate else (None, "the transform Mine")
+        threaded, in_python = (Trial(1, 2, 2, rate, 0.1, 10), "") if rate else (None, "the transform Mine")
         found = replace(quiet, gpu_rate=gpu_rate, threaded=threaded, in_python=in_python)
         assert found.recommended == found.to_dict()["recommended"] == expected
         better = (
@@ -151,13 +152,15 @@ def test_what_keeps_threads_from_it(root: Path, make: Any, why: str) -> None:
         subject = setup_of(make(data), None, None, None)
         assert subject.in_python == why
         if not why:
-            assert images_per_s(subject, range(20), workers=1, threads=2, batch_size=4, seconds=0.01) > 0
+            tried = try_loader(partial(subject.loader_for, itertools.cycle(range(20)), 4, 1, 2), 0.01)
+            assert tried.images_per_s > 0
+            assert (tried.num_workers, tried.threads) == (1, 2)
 
 
 @slow_start
 def test_the_values_for_programs(healthy: Diagnosis) -> None:
     values = json.loads(json.dumps(healthy.to_dict()))
-    assert values["schema"] == "fastpipe-doctor/5"
+    assert values["schema"] == "fastpipe-doctor/6"
     assert values["healthy"] is True
     assert sum(values["stages"]["us"].values()) == pytest.approx(values["stages"]["total_us"], rel=1e-3)
     assert values["versions"]["fastpipe"] == fastpipe.__version__
@@ -224,7 +227,7 @@ def test_an_ill_folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [finding.severity for finding in diagnosis.findings] == sorted(
         (finding.severity for finding in diagnosis.findings), key=["problem", "advice", "note"].index
     )
-    assert [trial.workers for trial in diagnosis.scaling.trials] == [1, 2, 4]
+    assert [trial.num_workers for trial in diagnosis.scaling.trials] == [1, 2, 4]
     broken = next(finding for finding in diagnosis.findings if finding.name == "a transform that isn't planned")
     assert "is called with each image" in broken.what
     for finding in diagnosis.findings:
@@ -368,7 +371,9 @@ def test_a_dataset_that_cannot_be_sent_is_examined_here(root: Path) -> None:
         assert "lambda" in probe.why_here
     diagnosis = doctor(loader, seconds=SHORT)
     assert "workers can't get the dataset" in names(diagnosis)
-    assert [trial.workers for trial in diagnosis.scaling.trials] == [1]
+    assert [trial.num_workers for trial in diagnosis.scaling.trials] == [0]
+    assert diagnosis.recommended == {"num_workers": 0}
+    assert "num_workers=0 is the best here" in str(replace(diagnosis, stages=replace(diagnosis.stages, waited=0.0)))
 
 
 def test_numbers_of_workers() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fastpipe.environment import Memory
 from fastpipe.explanation.graph_breaks import GraphBreak
+from fastpipe.loading.tuning import Trial
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.measurements import (
     STAGES,
@@ -20,7 +21,6 @@ from fastpipe.tools.doctor.measurements import (
     Scaling,
     StageProfile,
     WorkerThreads,
-    WorkerTrial,
 )
 
 MB, GB = 10**6, 10**9
@@ -28,7 +28,7 @@ MB, GB = 10**6, 10**9
 
 def scaling(*rates: float, cpus: int = 8) -> Scaling:
     """One, two, four, eight, … workers."""
-    return Scaling(tuple(WorkerTrial(2**power, rate) for power, rate in enumerate(rates)), cpus, 64)
+    return Scaling(tuple(Trial(2**power, 0, 2, rate, 0.1, 10) for power, rate in enumerate(rates)), cpus, 64)
 
 
 def stages(image_bytes: int = 600_000, waited: float | None = None, **us: float) -> StageProfile:
@@ -37,19 +37,12 @@ def stages(image_bytes: int = 600_000, waited: float | None = None, **us: float)
     return StageProfile(us or {"core": 1000.0}, 64, image_bytes, (224, 224), waited)
 
 
-def test_scaling_interpolates_and_never_extrapolates() -> None:
+def test_what_was_measured_is_recommended() -> None:
     measured = scaling(100, 180, 300)
-    assert measured.rate(1) == 100
-    assert measured.rate(3) == 240
-    assert measured.rate(4) == 300
-    assert measured.rate(5) is None
-    assert measured.workers_for(180) == 2
-    assert measured.workers_for(200) == 3
-    assert measured.workers_for(301) is None
-    assert measured.best == WorkerTrial(4, 300)
-    assert scaling(100, 290, 295).best == WorkerTrial(2, 290)  # as good, with fewer
-    assert scaling(100).rate(1) == 100
-    assert scaling(100).workers_for(99) == 1
+    assert [measured.rate(workers) for workers in range(1, 6)] == [100, 180, None, 300, None]
+    assert measured.recommended() is measured.recommended(1000) is measured.recommended(250) is measured.trials[2]
+    assert measured.recommended(185) is measured.trials[1]
+    assert scaling(100, 290, 295).recommended().num_workers == 2  # as good, with fewer
 
 
 def test_too_few_workers() -> None:
@@ -101,7 +94,7 @@ def test_one_number_of_workers_is_what_everything_says(seed: int) -> None:
             rate *= rng.choice((0.9, 0.97, 1.0, 1.02, 1.04, 1.06, 1.3, 2.0))
         measured, workers = scaling(*rates), rng.choice((None, 0, *range(1, 10)))
         gpu_rate = rng.choice((None, 50, 98, 103, 110, 250, 1000))
-        good = measured.recommended(gpu_rate)
+        good = measured.recommended(gpu_rate).num_workers
         found = find.other_workers(measured, workers, gpu_rate)
         if found is not None:
             assert workers is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -12,25 +13,18 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fastpipe.environment import Memory
+from fastpipe.loading.tuning import Trial, choose
 from fastpipe.reporting.output import encodable, format_bytes, pluralize, round_times
 from fastpipe.reporting.tables import ReportTable, print_text, render_html, render_text
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.findings import Finding, shared_bytes
-from fastpipe.tools.doctor.measurements import (
-    SAME,
-    Disk,
-    Reencoding,
-    Scaling,
-    StageProfile,
-    WorkerThreads,
-    WorkerTrial,
-)
+from fastpipe.tools.doctor.measurements import Disk, Reencoding, Scaling, StageProfile, WorkerThreads
 from fastpipe.tools.doctor.picture import COLORS, draw, save
 
 _BAR = 32  # the longest bar, in characters
 _SEVERITY_STYLES = {"problem": "bold red", "advice": "bold yellow", "note": "bold cyan"}
 
-SCHEMA = "fastpipe-doctor/5"
+SCHEMA = "fastpipe-doctor/6"
 """Identifies the layout of the JSON; the number grows when a key is removed or changes its meaning."""
 
 
@@ -69,7 +63,7 @@ class Diagnosis:
     stages: StageProfile
     disk: Disk | None
     scaling: Scaling
-    threaded: WorkerTrial | None
+    threaded: Trial | None
     in_python: str
     memory: Memory
     threads: WorkerThreads
@@ -86,7 +80,7 @@ class Diagnosis:
     @property
     def recommended_workers(self) -> int:
         """The fewest workers that deliver the GPU's rate; if it isn't given or can't be reached, the best number."""
-        return self.scaling.recommended(self.gpu_rate)
+        return self.scaling.recommended(self.gpu_rate).num_workers
 
     @property
     def planned_workers(self) -> int:
@@ -99,19 +93,20 @@ class Diagnosis:
         return shared_bytes(self.stages, self.batch_size, self.planned_workers, self.prefetch)
 
     @property
+    def chosen(self) -> Trial:
+        """The trial to recommend: the recommended number of workers, or threads that deliver as much with less."""
+        return choose([*self.scaling.trials, *filter(None, [self.threaded])], self.gpu_rate or math.inf)
+
+    @property
     def recommended(self) -> dict[str, int]:
         """Arguments for `fastpipe.DataLoader`; one worker with threads if it delivers as much as several workers."""
-        workers, threaded = self.recommended_workers, self.threaded
-        wanted = self.scaling.rate(workers) or self.scaling.best.images_per_s
-        wanted = min(wanted * (1 - SAME), self.gpu_rate or float("inf"))
-        if threaded is not None and threaded.images_per_s >= wanted:
-            return {"num_workers": threaded.workers, "threads": threaded.threads}
-        return {"num_workers": workers}
+        workers, threads = self.chosen.num_workers, self.chosen.threads
+        return {"num_workers": workers, "threads": threads} if threads else {"num_workers": workers}
 
     @property
     def threads_instead(self) -> str:
         """A phrase for advice that names threads which deliver as much as the recommended workers; or empty."""
-        if "threads" not in self.recommended or self.recommended_workers < 2:
+        if self.chosen is not self.threaded or self.recommended_workers < 2:
             return ""
         setting = ", ".join(f"{name}={value}" for name, value in self.recommended.items())
         return f", or {setting} of fastpipe.DataLoader, which deliver as much"
@@ -208,12 +203,12 @@ def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
     trials, gpu_rate = diagnosis.scaling.trials, diagnosis.gpu_rate
     columns = ["workers", "images/s", "times one"]
     table = ReportTable([*columns, ""], columns, framed=False)
-    rows: list[tuple[int | str, float]] = [(trial.workers, trial.images_per_s) for trial in trials]
+    rows: list[tuple[int | str, float]] = [(trial.num_workers, trial.images_per_s) for trial in trials]
     if (threaded := diagnosis.threaded) is not None:
         rows.append((pluralize(threaded.threads, "thread"), threaded.images_per_s))
     most = max(gpu_rate or 0.0, *(rate for _, rate in rows))
     for who, rate in rows:
-        gain = rate / trials[0].images_per_s * trials[0].workers
+        gain = rate / trials[0].images_per_s * max(1, trials[0].num_workers)
         table.add_row(who, rate, f"{gain:.1f}×", Text(block * round(_BAR * rate / most), style=COLORS["read"]))
     if gpu_rate:
         table.add_row("GPU", gpu_rate, "", Text(block * round(_BAR * gpu_rate / most), style="dim"))
@@ -221,7 +216,7 @@ def _worker_table(diagnosis: Diagnosis, block: str) -> ReportTable:
 
 
 def _about_workers(diagnosis: Diagnosis) -> Iterator[str]:
-    best = diagnosis.scaling.best
+    best = diagnosis.scaling.recommended()
     good = diagnosis.recommended_workers
     if findings.is_busy(diagnosis.stages):
         yield "while the machine is busy, neither numbers of workers nor threads are judged"
@@ -245,9 +240,9 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     if threaded is None:
         held = f"{diagnosis.in_python} is Python code, which holds the interpreter's lock"
         return f"workers serve better than threads would: {held}"
-    asked = f"fastpipe.DataLoader(num_workers={threaded.workers}, threads={threaded.threads})"
-    if "threads" not in diagnosis.recommended:
+    asked = f"fastpipe.DataLoader(num_workers={threaded.num_workers}, threads={threaded.threads})"
+    if diagnosis.chosen is not threaded:
         return f"workers serve better than threads here, {asked}"
-    if not threaded.workers:
+    if not threaded.num_workers:
         return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
     return f"threads of one worker serve as well, {asked}: less memory, and the training process only takes batches"

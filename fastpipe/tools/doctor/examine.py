@@ -20,23 +20,17 @@ from fastpipe.environment import library_versions, machine_fingerprint, memory, 
 from fastpipe.errors import DatasetError
 from fastpipe.explanation.graph_breaks import diagnose, shortened
 from fastpipe.explanation.subject import loaded_by, path_of
-from fastpipe.loading.tuning import worker_counts
+from fastpipe.loading.tuning import Trial, try_loader, worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
 from fastpipe.tools.doctor import findings
 from fastpipe.tools.doctor.diagnosis import Diagnosis
 from fastpipe.tools.doctor.disk import measure_disk
 from fastpipe.tools.doctor.loader_setup import LoaderSetup, setup_of
-from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile, WorkerTrial
+from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.doctor.workers import (
-    Probe,
-    images_per_s,
-    object_lists,
-    threads_here,
-    trial_batch_size,
-)
+from fastpipe.tools.doctor.workers import Probe, object_lists, threads_here, trial_batch_size
 from fastpipe.tools.import_object import standard_transform
 from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.types import Transform
@@ -136,24 +130,22 @@ def doctor(
         if examined.planned is not None:
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
             reencodings = probe.run(trial)
-    share = seconds * 0.3 / len(counts)
     if probe.why_here:
-        size = examined.batch_size
-        trials = [WorkerTrial(1, 1e6 / stages.total_us)]
-    else:
-        size = trial_batch_size(examined, stages, max(counts), free)
-        trials = []
-        for processes in counts:
-            step(f"trying {pluralize(processes, 'worker')}")
-            rate = images_per_s(examined, tried.good, workers=processes, batch_size=size, seconds=share)
-            trials.append(WorkerTrial(processes, rate))
-    scaling = Scaling(tuple(trials), cpus, size)
+        counts = [0]
+    size = trial_batch_size(examined, stages, max(counts), free)
+
+    def measure(processes: int, threads: int | None = None) -> Trial:
+        """Measures the training's loader; the samples are used again and again, so they stay in the page cache."""
+        make = partial(examined.loader_for, itertools.cycle(tried.good), size, processes, threads)
+        return try_loader(make, seconds * 0.3 / len(counts))
+
+    trials = []
+    for processes in counts:
+        step(f"trying {pluralize(processes, 'worker')}")
+        trials.append(measure(processes))
     # After the measurements that start workers, which should not inherit the state of OpenCV after a use here.
     step("trying threads")
-    own, threaded = 0 if probe.why_here else 1, None
-    if not examined.in_python:
-        rate = images_per_s(examined, tried.good, workers=own, threads=cpus, batch_size=size, seconds=share)
-        threaded = WorkerTrial(own, rate, cpus)
+    threaded = None if examined.in_python else measure(min(1, max(counts)), cpus)
     if progress is not None:
         progress(steps, steps, "done")
 
@@ -167,7 +159,7 @@ def doctor(
         gpu_rate=gpu_rate,
         stages=stages,
         disk=disk,
-        scaling=scaling,
+        scaling=Scaling(tuple(trials), cpus, size),
         threaded=threaded,
         in_python=examined.in_python,
         memory=available,
@@ -207,7 +199,7 @@ def _findings(
     advised = workers if other_number is None else measured.recommended_workers
     yield findings.oversubscription(measured.threads, advised, scaling.cpus)
     if measured.disk is not None:
-        delivered = scaling.best.images_per_s
+        delivered = scaling.recommended().images_per_s
         needed = delivered if gpu_rate is None else min(gpu_rate, delivered)
         yield findings.page_cache(measured.disk, measured.memory, needed)
     for one in measured.reencodings:

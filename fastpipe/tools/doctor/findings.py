@@ -8,9 +8,9 @@ from typing import Literal
 
 from fastpipe.environment import Memory
 from fastpipe.explanation.graph_breaks import GraphBreak
+from fastpipe.loading.tuning import SAME
 from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import (
-    SAME,
     Disk,
     FailedSample,
     ObjectList,
@@ -222,9 +222,9 @@ def other_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None,
     if workers is None:
         return None
     # Without workers, the main process does the work, about as fast as one worker.
-    now, good = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
-    rate = scaling.rate(good)
-    if now is None or rate is None:
+    now, chosen = scaling.rate(max(1, workers)), scaling.recommended(gpu_rate)
+    good, rate = chosen.num_workers, chosen.images_per_s
+    if now is None:
         return None
     is_enough = gpu_rate is not None and now >= gpu_rate * (1 - SAME)
     if good > workers and rate >= now * FASTER and not is_enough:
@@ -249,7 +249,7 @@ def other_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None,
 
 def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, float], has_gpu: bool) -> Finding | None:
     """Finding: no number of workers delivers the GPU's rate; the GPU may be in another machine."""
-    best = scaling.best
+    best = scaling.recommended()
     if gpu_rate is None or best.images_per_s >= gpu_rate * (1 - SAME):
         return None
     idle = 1 - best.images_per_s / gpu_rate
@@ -260,7 +260,7 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
     return Finding(
         "the CPUs can't feed the GPU",
         "problem",
-        f"On {scaling.cpus} CPUs {pluralize(best.workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
+        f"On {scaling.cpus} CPUs {pluralize(best.num_workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
         f"{gpu_rate:,.0f} images/s that the GPU takes, and more workers no more: it will idle {idle:.0%} of the time.",
         f"What helps: {'; '.join(helps)}.",
     )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-SAME = 0.05
-"""Rates that differ by less than this share count as equal: short trials vary by as much."""
+from fastpipe.loading.tuning import Trial, choose
 
 STAGES = ("read", "draw", "core", "python", "collate", "other")
 """The stages of a sample, in their usual order; `other` is the time outside the executor's stages."""
@@ -58,46 +56,23 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerTrial:
-    """The measurement of one number of workers, or of threads."""
-
-    workers: int  # processes; 0 for the training process itself
-    images_per_s: float  # images a second of all together
-    threads: int = 0  # the core's threads in each process
-
-
-@dataclass(frozen=True, slots=True)
 class Scaling:
     """The throughput of different numbers of workers."""
 
-    trials: tuple[WorkerTrial, ...]  # sorted by number of workers
+    trials: tuple[Trial, ...]  # sorted by number of workers
     cpus: int  # CPUs that this process may use
     batch_size: int  # the trials' batch size
 
-    @property
-    def best(self) -> WorkerTrial:
-        """The trial with the fewest workers among those whose rate equals the best within `SAME`."""
-        most = max(trial.images_per_s for trial in self.trials)
-        return next(trial for trial in self.trials if trial.images_per_s >= (1 - SAME) * most)
-
     def rate(self, workers: int) -> float | None:
-        """Images a second with `workers` workers, measured or interpolated; None outside the measured range."""
-        counts = [trial.workers for trial in self.trials]
-        if not counts[0] <= workers <= counts[-1]:
-            return None
-        return float(np.interp(workers, counts, [trial.images_per_s for trial in self.trials]))
+        """Images a second with `workers` workers; None if not measured."""
+        return next((trial.images_per_s for trial in self.trials if trial.num_workers == workers), None)
 
-    def workers_for(self, images_per_s: float) -> int | None:
-        """The fewest workers that deliver that rate; None if no number in the measured range does."""
-        counts = range(self.trials[0].workers, self.trials[-1].workers + 1)
-        return next((workers for workers in counts if (self.rate(workers) or 0) >= images_per_s), None)
-
-    def recommended(self, gpu_rate: float | None) -> int:
-        """The fewest workers that deliver the GPU's rate; if it isn't given or can't be reached, those of `best`.
+    def recommended(self, gpu_rate: float | None = None) -> Trial:
+        """The fewest workers that deliver the GPU's rate, or else as much as any number.
 
         All of doctor's advice on the number of workers follows from it.
         """
-        return (None if gpu_rate is None else self.workers_for(gpu_rate)) or self.best.workers
+        return choose(self.trials, gpu_rate or math.inf)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,12 +103,12 @@ def _draw_stages(axes: Axes, stages: StageProfile) -> None:
 
 
 def _draw_workers(axes: Axes, scaling: Scaling, gpu_rate: float | None, disk: Disk | None) -> None:
-    workers = [trial.workers for trial in scaling.trials]
+    workers = [trial.num_workers for trial in scaling.trials]
     rates = [trial.images_per_s for trial in scaling.trials]
     axes.plot(workers, rates, "o-", color=COLORS["read"], label="measured")
     axes.plot(
         [workers[0], workers[-1]],
-        [rates[0], rates[0] * workers[-1] / workers[0]],
+        [rates[0], rates[0] * workers[-1] / max(1, workers[0])],
         ":",
         color="gray",
         label="as many times one worker",

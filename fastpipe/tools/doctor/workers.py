@@ -1,13 +1,12 @@
-"""Measures the rates of different numbers of DataLoader workers, and their memory and threads."""
+"""A worker in which the dataset is examined, and what workers take: memory, threads, and the batches of trials."""
 
 from __future__ import annotations
 
 import pickle
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
-from itertools import cycle, islice
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from typing import Any, TypeVar
 
 import cv2
@@ -15,7 +14,6 @@ import numpy as np
 import torch
 
 from fastpipe.datasets.wrappers import inner_datasets
-from fastpipe.loading.tuning import running
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.loader_setup import LoaderSetup
 from fastpipe.tools.doctor.measurements import ObjectList, StageProfile, WorkerThreads
@@ -71,25 +69,6 @@ def trial_batch_size(setup: LoaderSetup, stages: StageProfile, most_workers: int
     # A trial must not cause the bus error that doctor warns of.
     in_flight = most_workers * setup.prefetch + 2
     return max(1, min(size, int(shared_free / 2 / in_flight / stages.image_bytes)))
-
-
-def images_per_s(
-    setup: LoaderSetup,
-    indices: Sequence[int],
-    *,
-    workers: int,
-    threads: int | None = None,
-    batch_size: int,
-    seconds: float,
-) -> float:
-    """Measures the rate of the real loader, with at least two batches of every worker.
-
-    The samples are used again and again, so they stay in the page cache. With threads, the loader is
-    `fastpipe.DataLoader`, with one worker or none.
-    """
-    make = partial(setup.loader_for, cycle(indices), batch_size, workers, threads)
-    with running(make, workers, seed=threads or workers) as loader:
-        return batch_size * loader.batches_per_s(seconds)
 
 
 def object_lists(dataset: object) -> list[ObjectList]:
