@@ -76,19 +76,6 @@ class FolderSource(IndexSource):
         return Listing(table, classes, range(len(classes)))
 
 
-def class_folders(directory: str | Path) -> list[str]:
-    """The names of the folders in a directory, sorted.
-
-    Raises:
-        FileNotFoundError: the directory doesn't exist or holds no folder.
-    """
-    check_root(directory)
-    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
-    if not classes:
-        raise without_classes(directory)
-    return classes
-
-
 def check_root(directory: str | Path) -> None:
     """Raises FileNotFoundError or NotADirectoryError unless a directory exists."""
     if not os.path.isdir(directory):

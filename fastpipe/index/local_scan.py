@@ -9,7 +9,6 @@ a new scan would find the same files.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,30 +16,34 @@ import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index.folder_source import FolderSource, check_root, is_folder, walk
-from fastpipe.index.parts import UNSETTLED, Part, Parts, State, is_settled, listed_parts, parts_of
+from fastpipe.index.parts import (
+    NO_STATE,
+    UNSETTLED,
+    Part,
+    Parts,
+    State,
+    listed_parts,
+    parts_of,
+    settled_state,
+    state_of,
+)
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing
 from fastpipe.sources.threads import map_patiently
 
 _FOLDERS_OF_A_TASK = 16  # on a cluster
 
 
-def _state_of(status: os.stat_result) -> State:
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_ino & 0x7FFFFFFFFFFFFFFF
-
-
-def _state_or_never(path: str) -> State:
+def _state_now(folder: str) -> State:
     try:
-        return _state_of(os.stat(path))
+        return state_of(os.path.join(folder, ""))  # a file in its place is an error
     except OSError:
-        return UNSETTLED, 0, 0
+        return NO_STATE
 
 
 def folder_states(root: str, folders: Sequence[str]) -> Array:
-    """The state of each folder now: int64 ``(m, 3)`` as in `Table.part_states`; (-1, 0, 0) for a missing folder."""
-    start = os.path.join(root, "")
-    paths = (start + folder if folder else root for folder in folders)
-    states = [state for _, state in map_patiently(_state_or_never, paths)]
-    return np.array(states, np.int64).reshape(-1, 3)
+    """The state of each folder now: int64 ``(m, 3)`` as in `Table.part_states`; `NO_STATE` for a missing folder."""
+    paths = (os.path.join(root, folder) for folder in folders)
+    return np.array([state for _, state in map_patiently(_state_now, paths)], np.int64).reshape(-1, 3)
 
 
 Task = tuple[str, bool, str]
@@ -70,12 +73,12 @@ class LocalFolderSource(FolderSource):
             return {}, "it had no sizes of the files"
         folders, states = listed_parts(kept.table)
         now = folder_states(self.root, folders)
-        same = (now == states).all(axis=1) & (states[:, 0] != UNSETTLED)
+        same = (now == states).all(axis=1) & (states[:, 1] != UNSETTLED)
         if same.all():
             return {}, ""
         changed = {folders[number] for number in np.flatnonzero(~same)}
-        # A folder that is gone, or has another inode, may be a link whose target changed: list its parent again.
-        changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 2] != states[:, 2])}
+        # A folder that is gone may be a link to another place now: list its parent again.
+        changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 1] == UNSETTLED)}
         unchanged = (number for number, folder in enumerate(folders) if folder not in changed)
         reason = f"{len(changed)} of {len(folders)} folders may have changed"
         return parts_of(kept.table, ("sizes",), unchanged), reason
@@ -115,9 +118,8 @@ def _visit_some(asked: tuple[str, list[Task], tuple[str, ...], bool]) -> list[Vi
 
 def _visit(root: str, path: str, is_new: bool, above: str, extensions: tuple[str, ...], sized: bool) -> Visited:
     full = os.path.join(root, *path.split("/")) if path else root
-    before = time.time_ns()
     try:
-        status = os.stat(full)  # before listing, so that a change during it is noticed the next time
+        status = os.stat(full)
         here = f"/{status.st_dev}:{status.st_ino}/"
         if status.st_ino and here in above:
             raise DatasetError(
@@ -126,21 +128,21 @@ def _visit(root: str, path: str, is_new: bool, above: str, extensions: tuple[str
             )
         if not is_new:
             return None, above + here
+        state = settled_state(full)  # before listing, so that a change during it is noticed the next time
         names, subfolders, dangling = _entries(full, extensions)
     except OSError:
         if not path:
             raise
-        return ((UNSETTLED, 0, 0), "", [], [], False), ""
-    mtime, ctime, inode = _state_of(status)
-    if dangling or not is_settled(mtime, ctime, before):  # a dangling link may come to point at a folder
-        mtime = UNSETTLED
+        return (NO_STATE, "", [], [], False), ""
+    if dangling:  # it may come to point at a folder
+        state = NO_STATE
     if not path:
         names = []  # files beside the class folders are no samples
     names.sort()
     start = path + "/"
     paths = start + f"\0{start}".join(names) + "\0" if names else ""
     sizes = [_size_of(f"{full}{os.sep}{name}") for name in names] if sized else []
-    return ((mtime, ctime, inode), paths, sizes, subfolders, True), above + here
+    return (state, paths, sizes, subfolders, True), above + here
 
 
 def _size_of(path: str) -> int:

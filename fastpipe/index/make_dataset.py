@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpipe.index.archives import archive_in
 from fastpipe.index.extensions import has_file_allowed_extension
-from fastpipe.index.folder_source import class_folders
+from fastpipe.index.folder_source import check_root, without_classes
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.paths import local_path
 
@@ -21,8 +21,13 @@ def find_classes(directory: str | Path) -> tuple[list[str], dict[str, int]]:
     Raises:
         FileNotFoundError: the directory doesn't exist or holds no folder.
     """
-    in_archive = archive_in(local_path(directory)) is not None
-    classes = list(_all_files(directory).classes) if in_archive else class_folders(directory)
+    if archive_in(local_path(directory)) is not None:
+        classes = list(_all_files(directory).classes)
+    else:
+        check_root(directory)
+        classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+        if not classes:
+            raise without_classes(directory)
     return classes, {name: number for number, name in enumerate(classes)}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,35 +16,37 @@ from fastpipe.index.table import Array, Table, joined, offsets_of, pack_paths, u
 from fastpipe.types import RemoteFile
 
 State = tuple[int, int, int]
-"""Three integers that change with a file or folder."""
+"""Size in bytes (of a folder: its inode), modification time and change time in ns; of a file in a store: size, version,
+0."""
 
 UNSETTLED = -1
 """A modification time that no file has, so that the state always counts as changed."""
+
+NO_STATE: State = 0, UNSETTLED, 0
+"""The state of a folder that is to be listed each time."""
 
 SETTLED_NS = 3_000_000_000
 """The age in ns after which a further change is sure to change the times, whose resolution is up to 2 s (FAT)."""
 
 
-def is_settled(mtime: int, ctime: int, now: int) -> bool:
-    """True if a further change would be sure to change the times, in ns; False for systems without times (0)."""
-    return mtime > 0 and max(mtime, ctime) <= now - SETTLED_NS
-
-
 def state_of(path: str) -> State:
-    """A file's size in bytes, modification time and change time in ns; for a file in a store: size, version, 0."""
+    """The state of a file or folder now."""
     if isinstance(path, RemoteFile):
         return path.length, path.version, 0
     status = os.stat(path)
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    first = status.st_ino & 0x7FFFFFFFFFFFFFFF if stat.S_ISDIR(status.st_mode) else status.st_size
+    return first, status.st_mtime_ns, status.st_ctime_ns
 
 
 def settled_state(path: str) -> State:
-    """The state to keep of a file before it is read; unsettled if it changed just now, and may change again unseen."""
-    if isinstance(path, RemoteFile):
-        return state_of(path)
+    """The state to keep of a file or folder before it is read; unsettled if it may change again unseen.
+
+    It may if it changed just now, or if its system has no times (0).
+    """
     now = time.time_ns()
     size, mtime, ctime = state_of(path)
-    return size, mtime if is_settled(mtime, ctime, now) else UNSETTLED, ctime
+    settled = isinstance(path, RemoteFile) or (mtime > 0 and max(mtime, ctime) <= now - SETTLED_NS)
+    return size, mtime if settled else UNSETTLED, ctime
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpipe.index.folder_source import FolderSource, walk
 from fastpipe.index.journal import Journal
-from fastpipe.index.parts import UNSETTLED, Part, Parts
+from fastpipe.index.parts import NO_STATE, Part, Parts
 from fastpipe.index.table import Listing, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Entry, RemoteSource
@@ -58,7 +58,7 @@ class RemoteFolderSource(FolderSource):
         entries = [] if not key else sorted(file for file in found.files if file.key.lower().endswith(self.extensions))
         return Part(
             key,
-            (UNSETTLED, 0, 0),
+            NO_STATE,
             pack_paths([file.key for file in entries]),
             {
                 "sizes": np.array([file.size for file in entries], np.int64),

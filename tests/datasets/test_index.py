@@ -111,7 +111,7 @@ class TestOpening:
         first = ImageIndex.from_folder(tree)
         touch(tree, "a/0.jpg")
         assert list(Samples(ImageIndex.from_folder(tree))) == expected(tree)
-        assert (first.table.part_states[:, 0] == parts.UNSETTLED).all()
+        assert (first.table.part_states[:, 1] == parts.UNSETTLED).all()
 
     def test_by_relative_path_and_with_another_spelling_it_is_the_same_index(self, tree, settled, monkeypatch):
         first = ImageIndex.from_folder(tree)
