@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
@@ -105,23 +106,9 @@ def _in_blocks(source: str, rows: Iterator[Row]) -> Iterator[Block]:
 def _opened(path: str) -> BinaryIO:
     """Opens a text file at its first byte after the byte order mark, if it has one."""
     file = open_regular(path)
-    if file.read(len(_MARK)) != _MARK:
+    if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
         file.seek(0)
     return file
-
-
-_MARK = b"\xef\xbb\xbf"
-
-
-def _not_text(path: str) -> DatasetError:
-    """Makes the error that names the first line that can't be decoded."""
-    with _opened(path) as file:
-        for number, line in enumerate(file, 1):
-            try:
-                line.decode(ENCODING, ERRORS)
-            except UnicodeDecodeError:
-                return DatasetError(f"{path}, line {number}: it is not {ENCODING} text")
-    return DatasetError(f"{path}: it is not {ENCODING} text")
 
 
 def _from_text(path: str) -> Iterator[Block]:
@@ -130,8 +117,9 @@ def _from_text(path: str) -> Iterator[Block]:
         while pieces := file.readlines(_PIECE):
             try:
                 lines = b"".join(pieces).decode(ENCODING, ERRORS).split("\n")
-            except UnicodeDecodeError:
-                raise _not_text(path) from None
+            except UnicodeDecodeError as error:
+                bad = done + error.object.count(b"\n", 0, error.start) + 1
+                raise DatasetError(f"{path}, line {bad}: it is not {ENCODING} text") from None
             numbers: list[int] = []
             block = Block(f"{path}, line", numbers, [], [])
             for number, line in enumerate(lines, done + 1):
@@ -165,8 +153,8 @@ def _from_csv(path: str, delimiter: str, columns: tuple[Column, Column]) -> Iter
                 yield rows.line_num, row[first], row[second]
         except csv.Error as error:
             raise DatasetError(f"{path}, line {rows.line_num}: {error}") from None
-        except UnicodeDecodeError:
-            raise _not_text(path) from None
+        except UnicodeDecodeError:  # the text is decoded in pieces
+            raise DatasetError(f"{path}, after line {rows.line_num}: it is not {ENCODING} text") from None
 
 
 def _position(column: Column, names: list[str] | None, path: str) -> int:

@@ -71,6 +71,13 @@ class TestText:
         with pytest.raises(DatasetError, match=message):
             ImageList(tmp_path / "list.txt")
 
+    def test_bytes_that_are_no_text_as_on_windows_are_named(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(read_list, "ERRORS", "strict")
+        for name, start in (("list.txt", "after the header 1"), ("list.csv", "path,label")):
+            (tmp_path / name).write_bytes(f"{start}\na.jpg,b 1\n".encode() + b"\xff.jpg,b 2\n")
+            with pytest.raises(DatasetError, match=rf"{name}, (line 3|after line \d): it is not utf-8 text"):
+                ImageList(tmp_path / name)
+
     def test_empty_and_missing(self, tmp_path):
         (tmp_path / "list.txt").write_text("")
         assert len(ImageList(tmp_path / "list.txt")) == 0
