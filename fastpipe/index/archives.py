@@ -11,6 +11,7 @@ import datetime
 import decimal
 import os
 import posixpath
+import re
 import stat
 import struct
 import tarfile
@@ -28,6 +29,7 @@ from fastpipe.sources.ranged import open_seekable
 from fastpipe.types import RemoteFile
 
 ENDINGS = (".tar", ".zip")
+_ENDING = re.compile(rf"\.(tar|zip)(?=[/{re.escape(os.sep)}]|$)", re.IGNORECASE)
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".7z", ".rar")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "Zstandard"}
 _LOCAL_HEADER = 30
@@ -54,20 +56,9 @@ def archive_in(path: str) -> str | None:
     Raises:
         DatasetError: the archive is compressed as a whole.
     """
-    lower = path.lower()
-    if lower.endswith(_COMPRESSED) and os.path.isfile(path):
+    if path.lower().endswith(_COMPRESSED) and os.path.isfile(path):
         raise DatasetError(f"{path} is compressed as a whole, so that no image in it can be read alone. {_HOW}")
-    if not any(ending in lower for ending in ENDINGS):
-        return None
-    place = path.rstrip("/" + os.sep)
-    while place:
-        if place.lower().endswith(ENDINGS) and os.path.isfile(place):
-            return place
-        above = os.path.dirname(place)
-        if above == place:
-            break
-        place = above
-    return None
+    return next(filter(os.path.isfile, _named_like_archives(path)), None)
 
 
 def archive_named_by(source: ByteSource) -> RemoteFile | None:
@@ -78,14 +69,19 @@ def archive_named_by(source: ByteSource) -> RemoteFile | None:
     remote = without_cache(source)
     if not isinstance(remote, RemoteSource):
         return None
-    parts = remote.name.split("/")
-    for count in range(4, len(parts) + 1):
-        if parts[count - 1].lower().endswith(ENDINGS):
-            above = remote.above(len(parts) - count + 1)
+    for url in _named_like_archives(remote.name):
+        folder, _, name = url.rpartition("/")
+        if folder.count("/") > 1:  # a bucket is no archive
+            above = remote.above(remote.name[len(folder) :].count("/"))
             holder = source.cache.over(above) if isinstance(source, CachedSource) else above
             with contextlib.suppress(FileNotFoundError):  # a folder of that name
-                return holder.file(above.entry(parts[count - 1]))
+                return holder.file(above.entry(name))
     return None
+
+
+def _named_like_archives(path: str) -> Iterator[str]:
+    """Yields the beginnings of a path or URL, up to a ``/``, that end as an archive does, the shortest first."""
+    return (path[: ending.end()] for ending in _ENDING.finditer(path))
 
 
 _HOW = "Unpack it, and pack the files without compression: tar -cf, or zip -0 -r"

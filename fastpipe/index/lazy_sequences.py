@@ -45,11 +45,9 @@ class _View(Sequence[Item]):
         if isinstance(item, slice):
             return [self._at(number) for number in range(*item.indices(len(self)))]
         number = operator.index(item)
-        if number < 0:
-            number += self.size
-        if not 0 <= number < self.size:
+        if not -self.size <= number < self.size:
             raise IndexError(f"index {item} is out of range: there are {self.size} samples")
-        return self._at(number)
+        return self._at(number % self.size)
 
     def __setitem__(self, item: object, value: object) -> None:
         raise TypeError(

@@ -40,13 +40,12 @@ class RemoteFolderSource(FolderSource):
         with Journal("listings", source.identity, self.options.refresh) as journal:
 
             def visit(key: str) -> tuple[Part, list[str]]:
-                listed = journal.get(key.encode())
-                if listed is None:
+                found = journal.get(key.encode())
+                if found is None:
                     found = source.list_folder(key)
                     journal.put(key.encode(), found)
-                else:
-                    found = Folder([Entry(*file) for file in listed[0]], listed[1])
-                return self._listed(key, found), found.folders
+                files, folders = found
+                return self._listed(key, Folder([Entry(*file) for file in files], folders)), folders
 
             def visit_all(keys: list[str]) -> Iterator[tuple[Part, list[str]]]:
                 return (found for _, found in map_in_threads(visit, keys, source.concurrency))
