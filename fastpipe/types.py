@@ -162,6 +162,13 @@ class RemoteFile(ArchiveMember):
         return RemoteFile, (str(self), self.source, self.key, self.offset, self.length, self.version, self.whole)
 
 
+def member_of(container: str, name: str, offset: int, length: int) -> ArchiveMember:
+    """The file in a container, a local file or a `RemoteFile`, whose bytes are at an offset."""
+    if isinstance(container, RemoteFile):
+        return RemoteFile(name, container.source, container.key, offset, length, container.version, False)
+    return ArchiveMember(name, container, offset, length)
+
+
 new_namedtuple: Any = tuple.__new__
 """Makes a named tuple from all its fields: ``new_namedtuple(ImageShape, (height, width, channels))``.
 

@@ -16,11 +16,12 @@ from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
 from fastpipe.index.extensions import IMG_EXTENSIONS, checked_extensions
 from fastpipe.index.index_source import BuildOptions, IndexSource
 from fastpipe.index.local_scan import LocalFolderSource
+from fastpipe.index.parts import listed_parts
 from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, unpack_paths
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, source_of
-from fastpipe.types import ArchiveMember, RemoteFile
+from fastpipe.types import RemoteFile, member_of
 
 _FEW = 4  # for so few files numpy is slower than a loop
 _SMALL = 1 << 16  # a table of fewer bytes stays in memory
@@ -161,17 +162,9 @@ class ImageIndex:
         table, source, prefix = self.table, self.source, self.prefix
         paths = [prefix + name for name in names]
         if self._places is not None:
-            containers, holders = self.containers, self._places[0][picks].tolist()
-            starts, sizes = (array[picks].tolist() for array in self._places[1:])
-            if source is None:
-                members = zip(paths, holders, starts, sizes, strict=True)
-                return [ArchiveMember(path, containers[at], start, size) for path, at, start, size in members]
-            assert table.part_states is not None
-            keys = (containers[at] for at in holders)
-            parts = zip(paths, keys, starts, sizes, table.part_states[holders, 1].tolist(), strict=True)
-            return [
-                RemoteFile(path, source, key, start, size, version, False) for path, key, start, size, version in parts
-            ]
+            containers = self.containers
+            members = zip(paths, *(array[picks].tolist() for array in self._places), strict=True)
+            return [member_of(containers[at], path, start, size) for path, at, start, size in members]
         if source is None:
             return paths
         sizes = [-1] * len(names) if table.sizes is None else table.sizes[picks].tolist()
@@ -181,13 +174,15 @@ class ImageIndex:
 
     @functools.cached_property
     def containers(self) -> tuple[str, ...]:
-        """The paths of the containers that hold the files, or their keys in a store; empty for separate files."""
-        if self._places is None or self.table.part_paths is None:
+        """The paths of the containers that hold the files, in a store `RemoteFile`; empty for separate files."""
+        if self._places is None:
             return ()
-        names = unpack_paths(self.table.part_paths.tobytes(), self._separator)
-        if self.source is None:
-            names = [os.path.normpath(os.path.join(self.root, name)) for name in names]
-        return tuple(names)
+        names, states = listed_parts(self.table)
+        source = self.source
+        if source is None:
+            return tuple(os.path.normpath(os.path.join(self.root, name)) for name in names)
+        versions = zip(names, states[:, 1].tolist(), strict=True)
+        return tuple(RemoteFile(source.url(key), source, key, version=version) for key, version in versions)
 
     @property
     def sizes(self) -> Array | None:

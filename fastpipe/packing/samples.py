@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import itertools
 import json
-import os
 import posixpath
 from collections import Counter
 from collections.abc import Iterator
 
-from fastpipe.index.archives import Member, check_member, list_members
+from fastpipe.index.archives import check_member, list_members
 from fastpipe.index.containers import ContainerSource
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import ImageIndex
@@ -19,7 +18,7 @@ from fastpipe.index.shard_source import ShardSource, key_and_ending
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import BY_CONTENT, Item
 from fastpipe.packing.names import Ending, checked, in_a_sample
-from fastpipe.types import ArchiveMember, RemoteFile
+from fastpipe.types import ArchiveMember, member_of
 
 _ROWS = 64
 
@@ -47,7 +46,7 @@ def shard_items(source: ShardSource, ending: Ending, keeps_containers: bool) -> 
                 seen[name] += 1
                 yield Item(
                     f"{container}/{name}" + (f"#{seen[name]}" if seen[name] > 1 else ""),
-                    _member_path(path, member),
+                    member_of(path, f"{path}/{member.name}", member.start, member.size),
                     _with_start(name, start),
                     new and _with_start(new, start),
                     member.size,
@@ -98,13 +97,6 @@ def _other_columns(source: TableSource, path: str) -> Iterator[bytes | None]:
 
 def _as_text(value: object) -> str:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
-
-
-def _member_path(path: str, member: Member) -> str:
-    name = f"{path}/{member.name}"
-    if isinstance(path, RemoteFile):
-        return RemoteFile(name, path.source, path.key, member.start, member.size, path.version, False)
-    return ArchiveMember(name, os.fspath(path), member.start, member.size)
 
 
 def _containers(source: ContainerSource, keeps_containers: bool) -> Iterator[tuple[str, str, str]]:
