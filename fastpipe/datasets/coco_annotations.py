@@ -9,7 +9,6 @@ file's path, size and modification time, so that a changed file is read again.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -144,7 +143,7 @@ def load_or_parse(path: str) -> Annotations:
     status = os.stat(path)
     made_of = json.dumps([path, status.st_size, status.st_mtime_ns])
     try:
-        folder = format.cache_folder() / "annotations" / hashlib.sha256(made_of.encode()).hexdigest()[:32]
+        folder = format.place_of("annotations", made_of)
     except FileNotFoundError:  # no home folder
         return Annotations(parse(path))
     with contextlib.suppress(format.UnusableIndex):

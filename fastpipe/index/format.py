@@ -12,6 +12,7 @@ Generations that weren't opened for a day are removed when a new one is written.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -61,6 +62,11 @@ def cache_folder() -> Path:
     if folder is None:
         raise FileNotFoundError("this user has no home folder")
     return folder
+
+
+def place_of(kind: str, about: str) -> Path:
+    """The place in the cache folder of what a text identifies; raises FileNotFoundError as `cache_folder` does."""
+    return cache_folder() / kind / hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import shutil
 import sqlite3
@@ -13,7 +12,7 @@ from typing import Any
 
 import filelock
 
-from fastpipe.index.format import cache_folder
+from fastpipe.index.format import place_of
 
 _KEPT_S = 24 * 3600.0
 """The age after which a result is dropped."""
@@ -32,9 +31,7 @@ class Journal:
         self._rows: sqlite3.Connection | None = None
         self._alone = contextlib.ExitStack()
         with contextlib.suppress(OSError, NotImplementedError, sqlite3.Error):
-            self._folder = (
-                cache_folder() / kind / hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-            )
+            self._folder = place_of(kind, about)
             self._folder.mkdir(parents=True, exist_ok=True)
             self._alone.enter_context(filelock.FileLock(self._folder / "lock", timeout=0))
             try:

@@ -153,11 +153,10 @@ class TableSource(ContainerSource):
             return None
         try:
             status = os.stat(path)
-            folder = format.cache_folder() / "unpacked"
+            about = "\0".join([os.path.abspath(path), self.image, str(status.st_size), str(status.st_mtime_ns)])
+            return format.place_of("unpacked", about).with_suffix(".images").as_posix()
         except FileNotFoundError:  # no home folder, or the file is gone
             return None
-        key = "\0".join([os.path.abspath(path), self.image, str(status.st_size), str(status.st_mtime_ns)])
-        return (folder / f"{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.images").as_posix()
 
     def _unpacked(self, file: ParquetFile, path: str, column: str) -> ContainerListing:
         """Writes the images of a compressed column one after the other into a file in the cache folder."""
