@@ -120,8 +120,9 @@ class ContainerSource(IndexSource):
         """Lists some containers; the result is by container name."""
         # Read before the listing, so that a change during it is noticed the next time.
         states = {path: settled_state(path) for path in paths}
-        # Keep each task small: only its own path, not all paths.
-        asked = (replace(self, paths=(path,), options=DEFAULT_OPTIONS) for path in paths)
+        # Keep each task small: only its own path, not all paths. With its state, a container that changed after an
+        # interrupted run is listed again.
+        asked = ((replace(self, paths=(path,), options=DEFAULT_OPTIONS), states[path]) for path in paths)
         options = self.options if len(paths) > 1 else DEFAULT_OPTIONS
         new_parts: Parts = {}
         with SlowBar("listing containers", self.options.progress) as bar:
@@ -156,10 +157,10 @@ class ContainerSource(IndexSource):
         return self._relative(path) + "/"
 
 
-def _listing_of(source: ContainerSource) -> ContainerListing:
-    """Lists the only container of a source; runs in a thread, or in a cluster's worker."""
-    (path,) = source.paths
-    return source.listing(path)
+def _listing_of(asked: tuple[ContainerSource, State]) -> ContainerListing:
+    """Lists the only container of a source, which is in that state; runs in a thread, or in a cluster's worker."""
+    source, _ = asked
+    return source.listing(*source.paths)
 
 
 def common_folder(paths: Sequence[str]) -> str:

@@ -29,6 +29,7 @@ from fastpipe.index.cluster import Cluster, _key, shared_paths
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
+from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.table import same_tables
 from fastpipe.tools.check import run
 from fastpipe.tools.check.findings import Findings
@@ -156,6 +157,29 @@ def test_an_index_goes_on_where_it_was_interrupted(cluster: Any, folder: Path, m
     with Cluster(cluster.scheduler_address, "roots") as second:
         monkeypatch.setattr(second._client, "submit", None)
         assert same_tables(listed(second).table, whole.table)
+
+
+def test_a_shard_that_changed_after_the_interruption_is_listed_again(cluster: Any, tmp_path: Path) -> None:
+    def packed(count: int) -> None:
+        for shard in range(2):
+            with tarfile.open(tmp_path / f"{shard}.tar", "w") as tar:
+                for number in range(count):
+                    member = tarfile.TarInfo(f"{shard}-{number}.jpg")
+                    member.size = 3
+                    tar.addfile(member, io.BytesIO(b"abc"))
+
+    def listed(there: Cluster) -> int:
+        options = BuildOptions(progress=False, cluster=there)
+        source = ShardSource.of(tmp_path / "*.tar", None, None, options)
+        return len(ImageIndex.load_or_build(source, None))
+
+    packed(2)
+    first = Cluster(cluster.scheduler_address, "shards")
+    assert listed(first.__enter__()) == 4
+    first.__exit__(KeyboardInterrupt, None, None)
+    packed(12)
+    with Cluster(cluster.scheduler_address, "shards") as second:
+        assert listed(second) == 24
 
 
 def test_what_a_worker_raises_is_raised(cluster: Any) -> None:
