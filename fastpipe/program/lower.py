@@ -23,7 +23,6 @@ from fastpipe.ops import (
     LookUp,
     Memo,
     Operation,
-    PilToTensor,
     Resize,
     ResizeAsFloats,
     TableOperation,
@@ -41,6 +40,7 @@ from fastpipe.ops import (
     resized_as_floats,
 )
 from fastpipe.program.program import Program, Views
+from fastpipe.program.step_order import StepOrder, order_of, sums_gray
 from fastpipe.types import Box, ImageShape, Step, new_namedtuple
 
 _Tail: TypeAlias = "tuple[TensorConversion | None, tuple[Step, ...], bool, ResizeAsFloats | None]"
@@ -105,7 +105,7 @@ class _Template(NamedTuple):
     """A program to copy for other images: only the decoded region, and perhaps the steps, differ.
 
     Attributes:
-        moved: the order in which steps run, as in `_Order`.
+        moved: the order in which steps run, as in `StepOrder`.
         layout: the layout of torchvision's tensor after the first step; None if it doesn't depend on that step.
         original: the program that is copied.
         front: number of first steps that only choose the decoded region: 0 or 1.
@@ -166,12 +166,16 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
         steps = (*turns(orientation), *steps)
         if orientation >= 5:
             stored = ImageShape(stored.width, stored.height, stored.channels)
-    order = _order_of(tuple(map(type, steps)))
+    kinds = tuple(map(type, steps))
+    order = order_of(kinds)
+    stays = sums_gray(steps, stored, order)
+    if stays:
+        order = order_of(kinds, moves=False)
     if order.moved:
         steps = tuple([steps[number] for number in order.moved])
     on_pixels, on_tensor = steps[: order.pixels], steps[order.pixels :]
     shapes, does_nothing = _shapes(on_pixels, stored, order)
-    tail = _tail_of(on_tensor, shapes[-1])
+    tail = _conversion(on_tensor, shapes[-1]) if stays else _tail_of(on_tensor, shapes[-1])
     converted = order.pixels - order.ahead
     in_rows = order.in_rows if shapes[converted][2] > 1 else order.gray_in_rows
     in_rows = in_rows and (order.ahead == 0 or _leaves_rows(on_pixels, shapes, converted))
@@ -200,7 +204,7 @@ def _lowered(steps: tuple[Step, ...], stored: ImageShape, orientation: int) -> t
 
 
 def _template(
-    program: Program, order: _Order, stored: ImageShape, on_pixels: tuple[Step, ...], on_tensor: tuple[Step, ...]
+    program: Program, order: StepOrder, stored: ImageShape, on_pixels: tuple[Step, ...], on_tensor: tuple[Step, ...]
 ) -> _Template | None:
     front = order.cut
     local = on_pixels[front:]
@@ -221,69 +225,6 @@ def _template(
     # The resize makes the same shape from any image, so all later operations are the same for the core.
     kept = program._replace(memo=Memo(has_jobs=False)) if resizes or not local else program
     return _Template(order.moved, layout, kept, front, local, order.pixels, resizes)
-
-
-class _Order(NamedTuple):
-    """Facts about a chain of steps that follow from the steps' classes.
-
-    Attributes:
-        moved: the indices of the steps in the order in which they run; empty if that is the given order.
-        ahead: how many steps after the conversion to a tensor run before it, as the last steps on pixels.
-        pixels: number of steps on pixels, before the conversion to a tensor.
-        reshaping: whether each step on pixels may change the shape.
-        cut: number of first steps up to the last one that may need only a part of its input; see `Operation.narrows`.
-        simple: no two of the other steps are flips that could cancel, or tables that could be fused.
-        in_rows: the conversion makes a tensor of interleaved pixels.
-        gray_in_rows: the conversion leaves the strides of a transposed array to an image of one channel, as `ToTensor`
-            does, too.
-    """
-
-    moved: tuple[int, ...]
-    ahead: int
-    pixels: int
-    reshaping: tuple[bool, ...]
-    cut: int
-    simple: bool
-    in_rows: bool
-    gray_in_rows: bool
-
-
-@lru_cache(maxsize=1024)
-def _order_of(kinds: tuple[type, ...]) -> _Order:
-    moved, ahead = _arranged(kinds)
-    kinds = tuple(kinds[number] for number in moved)
-    pixels, cut, flips, tables = 0, 0, 0, 0
-    reshaping = []
-    for kind in kinds:
-        if getattr(kind, "makes_tensor", False):
-            break
-        pixels += 1
-        reshaping.append(bool(getattr(kind, "changes_shape", True)))
-        if getattr(kind, "narrows", True):
-            cut, flips, tables = pixels, 0, 0
-        else:
-            flips += issubclass(kind, (HFlip, VFlip))
-            tables += issubclass(kind, TableOperation)
-    converts = pixels < len(kinds)
-    in_rows = converts and issubclass(kinds[pixels], PilToTensor)
-    simple = flips < 2 and tables < 2
-    return _Order(moved if ahead else (), ahead, pixels, tuple(reshaping), cut, simple, in_rows, converts)
-
-
-def _arranged(kinds: tuple[type, ...]) -> tuple[tuple[int, ...], int]:
-    """The order in which steps run, and the number of steps that move ahead of the conversion to a tensor."""
-    start = next((number for number, kind in enumerate(kinds) if getattr(kind, "makes_tensor", False)), len(kinds))
-    ahead, kept = [], [start] if start < len(kinds) else []
-    number = start + 1
-    while number < len(kinds):
-        if getattr(kinds[number], "moves_ahead", False):
-            ahead.append(number)
-        elif issubclass(kinds[number], ToPureTensor):
-            kept.append(number)
-        else:
-            break
-        number += 1
-    return (*range(start), *ahead, *kept, *range(number, len(kinds))), len(ahead)
 
 
 def _layout_after(steps: Sequence[Step], shapes: Sequence[ImageShape], first: int) -> Layout:
@@ -320,7 +261,7 @@ def _resizes_gaps(steps: Sequence[Step], shape: ImageShape, layout: Layout) -> b
     return False
 
 
-def _shapes(steps: Sequence[Step], shape: ImageShape, order: _Order) -> tuple[list[ImageShape], bool]:
+def _shapes(steps: Sequence[Step], shape: ImageShape, order: StepOrder) -> tuple[list[ImageShape], bool]:
     """The shape before each step and after the last one; and whether a resize doesn't change the size."""
     shapes = [shape]
     does_nothing = False

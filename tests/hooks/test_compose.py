@@ -59,6 +59,21 @@ def test_a_tensor_lies_in_memory_as_torchvision_s(build: Callable[[], Any]) -> N
                     assert made._base is None or expected._base is not None  # `detach_` and others refuse views
 
 
+@pytest.mark.parametrize("module_", [T, v2], ids=["v1", "v2"])
+@pytest.mark.parametrize("cut", ["CenterCrop", "RandomCrop"])
+def test_the_contrast_of_a_gray_window_is_summed_in_torch_s_order(module_: Any, cut: str) -> None:
+    """Its mean depends on the order of the elements in memory, in the last bit."""
+    to_floats = [T.ToTensor()] if module_ is T else [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    transform = module_.Compose([*to_floats, getattr(module_, cut)(20), module_.ColorJitter(contrast=0.3)])
+    for number in range(30):
+        data = corpus.jpeg(120, 97 + number, "gray", seed=number)
+        seeded()
+        expected = transform(Image.open(io.BytesIO(data)))
+        with fastpipe.install(check=0):
+            seeded()
+            assert torch.equal(transform(Image.open(io.BytesIO(data))), expected)
+
+
 def test_what_is_cut_out_of_a_tensor_that_somebody_keeps_is_a_window_of_it() -> None:
     image = Image.open(io.BytesIO(corpus.jpeg(50, 40, "420", seed=1))).convert("RGB")
     kept: list[Any] = []
