@@ -141,8 +141,15 @@ def _visit(root: str, path: str, is_new: bool, above: str, extensions: tuple[str
     names.sort()
     start = path + "/"
     paths = start + f"\0{start}".join(names) + "\0" if names else ""
-    sizes = [_size_of(f"{full}{os.sep}{name}") for name in names] if sized else []
+    sizes = _sizes_of([f"{full}{os.sep}{name}" for name in names]) if sized else []
     return (state, paths, sizes, subfolders, True), above + here
+
+
+def _sizes_of(files: list[str]) -> list[int]:
+    sizes = [-1] * len(files)
+    for number, size in map_patiently(_size_of, files):  # one folder may hold all files
+        sizes[number] = size
+    return sizes
 
 
 def _size_of(path: str) -> int:

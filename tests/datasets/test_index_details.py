@@ -31,7 +31,9 @@ def photos(tmp_path: Path) -> Path:
     return root
 
 
-def test_sizes(photos, settled):
+@pytest.mark.parametrize("patience_s", [threads._PATIENCE_S, 0.0], ids=["quick disk", "slow disk"])
+def test_sizes(photos, settled, monkeypatch, patience_s):
+    monkeypatch.setattr(threads, "_PATIENCE_S", patience_s)
     index = ImageIndex.from_folder(photos, sizes=True)
     assert index.sizes.tolist() == [os.path.getsize(path) for path in sorted(photos.glob("*/*"))]
     assert ImageIndex.from_folder(photos, sizes=True).origin == "opened"
