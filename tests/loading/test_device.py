@@ -26,6 +26,7 @@ TRANSFORMS = {
     "gray": [*CROP, T.Grayscale(), T.ToTensor(), T.Normalize([0.5], [0.25])],
     "sometimes normalised": [*CROP, T.ToTensor(), T.RandomApply([T.Normalize(MEAN, STD)])],
     "erased": [*CROP, T.ToTensor(), T.Normalize(MEAN, STD), T.RandomErasing(0.8)],
+    "floats first": [T.ToTensor(), *CROP, T.Normalize(MEAN, STD)],
     "foreign": [*CROP, T.Lambda(lambda image: image.rotate(9)), T.ToTensor()],
 }
 WORKERS = [0, 2] if sys.platform == "linux" else [0]
@@ -49,7 +50,7 @@ def test_values_are_those_of_the_cpu(root, name, workers, device):
         assert torch.equal(targets.cpu(), labels)
 
 
-@pytest.mark.parametrize("name", ["uint8", "normalised", "erased"])
+@pytest.mark.parametrize("name", ["uint8", "normalised", "erased", "floats first"])
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_dtype_and_memory_format(root, name, layout):
     ours = batches(fastpipe.DataLoader, root, name, device="cpu", dtype=torch.float16, memory_format=layout)
