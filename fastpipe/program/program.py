@@ -18,7 +18,7 @@ class Program(NamedTuple):
         shape: the shape of the image as it is stored.
         region: the box of pixels that is decoded; None for all.
         steps: the steps on these pixels, a uint8 array ``(H, W, C)``, in order and in the region's coordinates; steps
-            of an EXIF orientation are among them.
+            of an EXIF orientation are among them. A `ResizeAsFloats`, always the last one, gives floats.
         conversion: the conversion to a tensor; None if `after` has torchvision's own, or the result is no tensor.
         after: the steps after the conversion.
         result: the shape after `steps`.
