@@ -117,6 +117,7 @@ class ImageRecord:
         """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
         begun = time.perf_counter()
         expected = self.by_pillow()
+        expected.load()  # opening alone decodes nothing
         taken = time.perf_counter() - begun
         is_same = (image.mode, image.size, image.tobytes()) == (expected.mode, expected.size, expected.tobytes())
         difference = "" if is_same else f"{self.source.encoded.source} has other pixels than Pillow's"

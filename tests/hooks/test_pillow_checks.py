@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import corpus
 import numpy as np
 import pytest
 import torchvision_here  # noqa: F401
-from PIL import Image, ImageEnhance, ImageFilter, ImageOps
+from PIL import Image, ImageEnhance, ImageFile, ImageFilter, ImageOps
 from torchvision.transforms import functional as F
 
 import fastpipe
@@ -83,6 +84,14 @@ def test_the_first_images_are_compared(site: Site) -> None:
     assert site.plain_seconds > 0
     assert site.fast_seconds > 0
     assert not site.differed
+
+
+def test_a_whole_file_takes_pillow_the_time_of_its_decode(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ImageFile.ImageFile, "load_end", lambda image: time.sleep(0.02))
+    for _ in range(2):
+        opened().tobytes()
+    assert (site.checked, site.compared, site.differed) == (2, 1, 0)
+    assert site.plain_seconds >= 0.02
 
 
 @pytest.mark.parametrize("opens", [opened, lambda: opened().convert("RGB")], ids=["a file", "an image"])
