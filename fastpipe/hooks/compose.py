@@ -14,10 +14,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
-from fastpipe.hooks.kinds import is_pillow_image
+from fastpipe.hooks.kinds import is_array, is_pillow_image
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
+from fastpipe.plain_way import plainly
 from fastpipe.torch_modes import torch_modes_active
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class ComposeCalls:
         last = self._made_later if results is not None and results.later else plans.made_at_once
         for run in call.runs:
             run_last = last if run is call.runs[-1] else plans.made_at_once
+            warn_as_library(run, image)
             image = plans.run_one(run, image, self.site.count_failed, run_last)
         is_recorded = is_pending(image) and is_pillow_image(image)  # then the time of its tensor counts
         self.site.count(None if is_recorded else time.perf_counter() - begun)
@@ -123,6 +125,7 @@ class ComposeCalls:
         from fastpipe.transforms.compose_plan import run_one
 
         for run in call.runs:
+            warn_as_library(run, image)
             own = functools.partial(run_one, run, image, self.site.count_failed)
             is_ours = run.drawn and shape_of(image) is not None and not calls_back(run.drawn)
             twin, seconds = plain_image(image) if is_ours else (None, 0.0)
@@ -155,6 +158,13 @@ def _plans() -> ModuleType:
     from fastpipe.transforms import compose_plan
 
     return compose_plan
+
+
+def warn_as_library(run: Pipeline, image: object) -> None:
+    """Has torch warn of an array that can't be written, as the library's ``ToTensor`` does: of one pixel of it."""
+    if run.drawn and is_array(image) and not image.flags.writeable and type(run.drawn[0]).__name__ == "ToTensor":
+        with plainly():
+            run.drawn[0](image[:1, :1])
 
 
 def call_in_turn(run: Pipeline, image: object) -> object:

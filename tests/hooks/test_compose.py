@@ -291,6 +291,28 @@ def test_an_array_of_bytes_is_planned(name: str, left: int) -> None:
     assert after.draws_like(state)
 
 
+@pytest.mark.parametrize("check", [0, 3])
+def test_torch_warns_of_an_array_that_cannot_be_written(varied_photos: list[Path], check: int) -> None:
+    """As ``np.asarray`` gives one of Pillow's images."""
+
+    def warned() -> list[tuple[Any, ...]]:
+        transform = T.Compose([T.CenterCrop(24), np.asarray, T.ToTensor(), T.Normalize([0.5], [0.5])])
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            outcome(transform, opened(varied_photos, again=1))
+        return [(one.category, str(one.message), one.filename, one.lineno) for one in caught]
+
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # it warns once in a process, else
+    try:
+        expected = warned()
+        assert len(expected) == len(varied_photos)
+        with fastpipe.install(check=check):
+            assert warned() == expected
+    finally:
+        torch.set_warn_always(before)
+
+
 def test_results_of_a_dtype_that_numpy_lacks_are_checked(varied_photos: list[Path]) -> None:
     compose = v2.Compose([v2.PILToTensor(), v2.ToDtype(torch.bfloat16, scale=True)])
     expected = compose(Image.open(varied_photos[0]))
