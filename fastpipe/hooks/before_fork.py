@@ -7,6 +7,8 @@ import multiprocessing
 import sys
 from typing import TYPE_CHECKING
 
+from fastpipe.hooks.ledger import LEDGER
+
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
@@ -26,17 +28,19 @@ _NEEDED = (
 
 
 def may_make_images() -> bool:
-    """True if this process has imported a library for making samples that are images."""
+    """True if this process has made images, or has imported a library for making samples that are images."""
+    if "fastpipe.core" in sys.modules:
+        return True
     return "PIL.Image" in sys.modules and any(name in sys.modules for name in _MAKES_IMAGES)
 
 
 def import_for_workers(loader: DataLoader[object]) -> None:
-    """Imports the modules for workers, if a loader forks its workers and its samples may be images.
+    """Imports the modules for workers, if a loader forks its workers and samples may be images, or earlier ones were.
 
     Args:
         loader: torch's loader, which is about to start workers.
     """
-    if not may_make_images():
+    if not may_make_images() and not LEDGER.has_images():
         return
     context = loader.multiprocessing_context
     method = multiprocessing.get_start_method() if context is None else context.get_start_method()

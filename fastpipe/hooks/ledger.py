@@ -277,6 +277,10 @@ class Ledger:
         notes = {**self.notes, **_notes_in(accounts)}
         return list(_added(sites, accounts).values()), list(notes)
 
+    def has_images(self) -> bool:
+        """True if this process or its children have made images."""
+        return any(site.images for site in self.total()[0] if site.kind != "loader")
+
 
 def _accounts(folder: str) -> list[_Account]:
     """The ledgers that child processes have written."""

@@ -28,16 +28,17 @@ class Photos(Dataset):
         return made, [name for name in sys.modules if name not in before and name.startswith("fastpipe")]
 
 fastpipe.install()
-for made, names in DataLoader(Photos(), 2, num_workers=1, collate_fn=lambda samples: samples[0]):
-    print(tuple(made.shape), names)
+for epoch in range({epochs}):
+    for made, names in DataLoader(Photos(), 2, num_workers=1, collate_fn=lambda samples: samples[0]):
+        print(tuple(made.shape), names)
 print(sorted(name for name in sys.modules if name.startswith("fastpipe.program")))
 """
 TRANSFORM = "T.Compose([T.RandomResizedCrop(40), T.ToTensor()])"
 
 
-def lines_of(imports: str, sample: str) -> list[str]:
+def lines_of(imports: str, sample: str, epochs: int = 1) -> list[str]:
     tests = str(Path(__file__).parents[1])
-    script = f"import sys; sys.path.append({tests!r})\n" + SCRIPT.format(imports=imports, sample=sample)
+    script = f"import sys; sys.path.append({tests!r})\n" + SCRIPT.format(imports=imports, sample=sample, epochs=epochs)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -53,9 +54,22 @@ def test_workers_import_nothing_of_ours(tmp_path: Path) -> None:
     assert programs != "[]"
 
 
+@pytest.mark.needs_core
+@pytest.mark.parametrize("library", ["Pillow", "OpenCV"])
+def test_where_earlier_workers_made_images_later_ones_import_nothing(library: str, tmp_path: Path) -> None:
+    """Of a script that imports no other library for images."""
+    photo = tmp_path / "photo.jpg"
+    photo.write_bytes(corpus.jpeg(70, 90))
+    image = f"Image.open({str(photo)!r}).resize((30, 20))" if library == "Pillow" else f"cv2.imread({str(photo)!r})"
+    sample = f"made = torch.from_numpy(np.array({image}))"
+    *batches, _ = lines_of("import cv2\nimport numpy as np", sample, epochs=2)
+    assert "fastpipe.core" in batches[0]
+    assert [batch.endswith(" []") for batch in batches] == [False, True, True, True]
+
+
 def test_other_data_has_nothing_imported() -> None:
-    *batches, programs = lines_of("", "made = torch.zeros(3)")
-    assert batches == ["(3,) []"] * 2
+    *batches, programs = lines_of("", "made = torch.zeros(3)", epochs=2)
+    assert batches == ["(3,) []"] * 4
     assert programs == "[]"
 
 
