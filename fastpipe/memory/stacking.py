@@ -6,7 +6,6 @@ In a loader's worker the memory is shared with the main process, so that only th
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TypeGuard
 
@@ -19,7 +18,7 @@ from fastpipe.errors import LoaderError
 from fastpipe.memory.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes
 from fastpipe.pending import is_pending
-from fastpipe.program.pending_tensor import plain_class, write_stack
+from fastpipe.program.pending_tensor import plain_class, stacks_as_tensor, write_stack
 
 _SMALL_SHARED = 1 << 16
 """The least bytes of a batch for which shared memory is reused; new memory costs page faults in both processes."""
@@ -50,7 +49,7 @@ def are_alike(batch: object) -> TypeGuard[Sequence[torch.Tensor]]:
         return False
     first = batch[0]
     plain = plain_class(first)
-    if plain is not torch.Tensor and not _stacks_as_tensor(plain):
+    if not stacks_as_tensor(plain):
         return False
     with torch._C.DisableTorchFunctionSubclass():  # a pending tensor answers without its pixels
         if first.layout is not torch.strided or first.device.type != "cpu":
@@ -65,15 +64,6 @@ def are_alike(batch: object) -> TypeGuard[Sequence[torch.Tensor]]:
             or one.is_conj()
             for one in batch
         )
-
-
-def _stacks_as_tensor(kind: type) -> bool:
-    """True if stacked tensors of a class become a plain tensor, as torchvision's images do by default."""
-    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
-    tv_tensors = sys.modules.get("torchvision.tv_tensors")
-    if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:
-        return False
-    return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False
 
 
 def new_places(size: int) -> NDArray[np.uint8] | None:

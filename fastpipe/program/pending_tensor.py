@@ -353,7 +353,7 @@ def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
             is_usable = isinstance(one, _Pending) or (
                 type(one) is torch.Tensor and not one.requires_grad and one.is_cpu
             )
-            if not is_usable or one.dtype != dtype or one.shape != shape:
+            if not is_usable or one.dtype != dtype or one.shape != shape or not stacks_as_tensor(plain_class(one)):
                 return NotImplemented
     whole = len(tensors), *shape
     if dtype not in (torch.uint8, torch.float32):
@@ -365,6 +365,17 @@ def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
         return NotImplemented
     write_stack(tensors, out)
     return out
+
+
+def stacks_as_tensor(kind: type) -> bool:
+    """True if stacked tensors of a class become a plain tensor, as torchvision's images do by default."""
+    if kind is torch.Tensor:
+        return True
+    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
+    tv_tensors = sys.modules.get("torchvision.tv_tensors")
+    if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:
+        return False
+    return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False
 
 
 def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:

@@ -72,6 +72,14 @@ class TestSamplesAsTorch:
             assert_as_plain(Subset(Several(photos, train(), form), range(3, COUNT)), seed)
             assert_as_plain(Subset(Photos(photos, train(), form), range(3, COUNT)), seed, drop_last=True)
 
+    @pytest.mark.parametrize("collate", [default_collate, stacked, stacked_otherwise, doubled, as_it_is])
+    def test_classes_that_torchvision_is_asked_for(self, photos: list[str], collate: Callable[..., Any]) -> None:
+        """``set_return_type("TVTensor")``: a stack of images is an image, too."""
+        dataset = Photos(photos, recipes()["v2 training"]())
+        for return_type in ("TVTensor", "Tensor"):
+            with torchvision.tv_tensors.set_return_type(return_type):
+                assert_as_plain(dataset, batch_size=5, collate_fn=collate)
+
     def test_crops_of_two_sizes(self, photos: list[str]) -> None:
         class Crops(Photos):
             def __getitem__(self, index: int) -> Any:
