@@ -15,7 +15,7 @@ from fastpipe import core
 from fastpipe.core.planes import FloatResize
 from fastpipe.kernels import floats
 from fastpipe.ops.base import Operation
-from fastpipe.ops.conversion import Normalize, PilToTensor, ToNormalizedTensor
+from fastpipe.ops.conversion import Normalize, PilToTensor, TensorConversion, ToNormalizedTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Resize, VFlip, makes_no_pixels
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import center_crop_box
@@ -102,7 +102,7 @@ def _needed(inputs: int, outputs: int, first: int, end: int) -> tuple[int, int]:
 
 
 def resized_as_floats(
-    conversion: object, first: Step, after: Sequence[Step], shape: ImageShape
+    conversion: TensorConversion | None, first: Step, after: Sequence[Step], shape: ImageShape
 ) -> tuple[ResizeAsFloats, tuple[Step, ...]] | None:
     """The resize that the steps after a conversion to floats begin with, and the other steps; None if there is none.
 
