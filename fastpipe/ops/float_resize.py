@@ -18,7 +18,6 @@ from fastpipe.ops.base import Operation
 from fastpipe.ops.conversion import Normalize, PilToTensor, TensorConversion, ToNormalizedTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Resize, VFlip, makes_no_pixels
 from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.ops.sizes import center_crop_box
 from fastpipe.ops.tensors import TensorOperation
 from fastpipe.types import Box, ImageShape, Size, Step
 
@@ -129,16 +128,12 @@ def resized_as_floats(
         elif isinstance(like, VFlip):
             resize = replace(resize, vflip=not resize.vflip)
         elif isinstance(like, (Crop, CenterCrop)) and makes_no_pixels(like, resize.output_shape(shape)):
-            resize = resize.cropped(_box_of(like, resize.output_shape(shape)))
+            resize = resize.cropped(like.as_crop(resize.output_shape(shape)).box)
         elif isinstance(step, Normalize) and not kept:
             kept.append(step)
         else:
             return resize, (*kept, *after[number:])
     return resize, tuple(kept)
-
-
-def _box_of(crop: Crop | CenterCrop, shape: ImageShape) -> Box:
-    return crop.box if isinstance(crop, Crop) else Box(*center_crop_box(*shape.size, crop.output_size))
 
 
 def _resized(step: Step, in_rows: bool, shape: ImageShape) -> Size | None:

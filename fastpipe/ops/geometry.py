@@ -69,6 +69,10 @@ class Crop(Operation):
     def box(self) -> Box:
         return Box(self.top, self.left, self.height, self.width)
 
+    def as_crop(self, shape: ImageShape) -> Crop:
+        """The crop itself; see `CenterCrop.as_crop`."""
+        return self
+
     def output_shape(self, shape: ImageShape) -> ImageShape:
         size = self.height, self.width, shape[2]
         return new_namedtuple(ImageShape, size) if type(shape) is ImageShape else resized(shape, size)
@@ -111,14 +115,18 @@ class CenterCrop(Operation):
     moves_ahead: ClassVar[bool] = True
     output_size: Ints
 
+    def as_crop(self, shape: ImageShape) -> Crop:
+        """The box as a `Crop` of an image of this shape; it extends beyond a smaller image."""
+        return Crop(*center_crop_box(*shape.size, self.output_size))
+
     def keeps_info(self, shape: ImageShape) -> bool:
-        return Crop(*center_crop_box(*shape.size, self.output_size)).box.inside(shape.size)  # else it is padded
+        return self.as_crop(shape).box.inside(shape.size)  # else it is padded
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return resized(shape, (*height_and_width(self.output_size), shape.channels))
 
     def required_region(self, region: Box, shape: ImageShape) -> tuple[Box, tuple[Operation, ...]] | None:
-        inner = Crop(*center_crop_box(*shape.size, self.output_size)).required_region(region, shape)
+        inner = self.as_crop(shape).required_region(region, shape)
         if inner is None or not inner[1]:
             return inner
         box, (around,) = inner
@@ -126,7 +134,7 @@ class CenterCrop(Operation):
         return box, (Pad(around.padding),)
 
     def point_transform(self, shape: ImageShape) -> NDArray[np.float64]:
-        return Crop(*center_crop_box(*shape.size, self.output_size)).point_transform(shape)
+        return self.as_crop(shape).point_transform(shape)
 
     def words(self) -> str:
         size = self.output_size

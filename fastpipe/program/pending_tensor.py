@@ -28,7 +28,6 @@ from fastpipe.ops import (
     interned_once,
 )
 from fastpipe.ops.geometry import makes_no_pixels
-from fastpipe.ops.sizes import center_crop_box
 from fastpipe.pending import set_class
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
@@ -270,7 +269,7 @@ def _cut_of(step: object, shape: ImageShape) -> Cut | None:
         return _same
     if not isinstance(step, (Crop, CenterCrop)) or not makes_no_pixels(step, shape):
         return None
-    box = step.box if isinstance(step, Crop) else Crop(*center_crop_box(*shape.size, step.output_size)).box
+    box = step.as_crop(shape).box
     return itemgetter((..., slice(box.top, box.bottom), slice(box.left, box.right)))
 
 

@@ -57,7 +57,7 @@ def test_workers_import_nothing_of_ours(tmp_path: Path) -> None:
 @pytest.mark.needs_core
 @pytest.mark.parametrize("library", ["Pillow", "OpenCV"])
 def test_where_earlier_workers_made_images_later_ones_import_nothing(library: str, tmp_path: Path) -> None:
-    """Of a script that imports no other library for images."""
+    """The script imports no other library for images."""
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(corpus.jpeg(70, 90))
     image = f"Image.open({str(photo)!r}).resize((30, 20))" if library == "Pillow" else f"cv2.imread({str(photo)!r})"
