@@ -26,8 +26,7 @@ _ALIGNMENT = 64
 class LentArray(weakref.ref["NDArray[np.uint8]"]):
     """A weak reference, with the callback `GIVE_BACK`, to an array on reused memory: calls ``give_back`` at its end."""
 
-    __slots__ = ("give_back",)
-    give_back: Callable[[], object]
+    give_back: Callable[[], object] = int  # does nothing, should a signal raise before the reference has its own
 
 
 # No line of Python code may run when an array is destroyed, as a KeyboardInterrupt raised there would be ignored: both
@@ -38,7 +37,6 @@ GIVE_BACK = methodcaller("give_back")
 class _LentPiece(LentArray):
     """Represents the free piece once the array is gone."""
 
-    __slots__ = ("piece",)
     piece: NDArray[np.uint8]
 
 
@@ -96,7 +94,7 @@ def reused_bytes(size: int) -> NDArray[np.uint8]:
     view = piece[start : start + size]
     lent = _LentPiece(view, GIVE_BACK)
     lent.piece = piece
-    lent.give_back = partial(_free.extend, map(_lent.pop, (id(lent),)))
+    lent.give_back = partial(_free.extend, filter(None, map(_lent.pop, (id(lent),), (None,))))
     _lent[id(lent)] = lent
     return view
 

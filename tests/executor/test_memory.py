@@ -7,15 +7,17 @@ import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
 import torch
 
-from fastpipe.memory import host_pool
+from fastpipe.memory import host_pool, shm_pool
 from fastpipe.memory.host_pool import _KEPT, _free, reused
 
 SHAPE = (4, 3, 300, 300)
+SIZE = 2_000_000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -88,7 +90,7 @@ def test_few_pieces_are_kept_and_none_that_is_too_large() -> None:
 def test_no_line_of_pythons_runs_as_memory_is_given_back() -> None:
     """An exception there, as Ctrl-C's, would be ignored."""
     _free.clear()
-    made = [reused((2_000_000,), torch.uint8)]
+    made = [reused((SIZE,), torch.uint8)]
     events: list[str] = []
     before = sys.getprofile()
     sys.setprofile(lambda frame, event, _: events.append(f"{event} {frame.f_code.co_name}"))
@@ -98,6 +100,53 @@ def test_no_line_of_pythons_runs_as_memory_is_given_back() -> None:
         sys.setprofile(before)
     assert len(_free) == 1
     assert not [event for event in events if event.startswith("call")]
+
+
+def interrupted(module: ModuleType, call: Callable[[], object], at: int) -> bool:
+    """Calls something, and raises KeyboardInterrupt before the `at`-th instruction in a module; whether it got there."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal seen
+        if frame.f_code.co_filename != module.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            seen += 1
+            if seen == at:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize("pool", [host_pool, shm_pool], ids=["of the process", "of a worker"])
+def test_a_batch_that_a_signal_takes_away_as_it_is_made(pool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is raised where it would be ignored and printed, and no memory is left in use for good."""
+    ignored: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: ignored.append(repr(unraisable.exc_value)))
+
+    def made() -> torch.Tensor:
+        if pool is host_pool:
+            return reused((SIZE,), torch.uint8)
+        opened = shm_pool._Opened(torch.zeros(1, dtype=torch.uint8))
+        return torch.from_numpy(opened.open(0, torch.zeros(8, dtype=torch.uint8), ()))
+
+    lent, at = len(host_pool._lent), 1
+    while interrupted(pool, made, at):
+        assert not ignored, f"at instruction {at}"
+        assert len(host_pool._lent) == lent
+        _free.clear()
+        at += 1
+    assert at > 30
 
 
 MEGABYTES = 1_000_000
