@@ -117,7 +117,7 @@ def _silence_exit() -> None:
 
 
 def _print_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if not issubclass(kind, ConnectionError):  # else the main process ended during a transfer
+    if not issubclass(kind, (ConnectionError, EOFError)):  # else the main process ended during a transfer
         sys.__excepthook__(kind, error, trace)
 
 

@@ -19,6 +19,7 @@ from faults.photos import write_photos
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.loading.worker import _print_error
 from fastpipe.loading.worker_monitor import MonitoredIterator
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals to a process group are POSIX")
@@ -138,6 +139,13 @@ def test_interrupt_ends_everything_with_the_traceback_of_one_process(start, meth
     assert processes_that_print(errors) == 1
     assert errors.strip().endswith("KeyboardInterrupt")
     assert len(errors.splitlines()) <= 8  # the user's line and the loader's, and none of where torch waits
+
+
+@pytest.mark.parametrize("error", [EOFError(), ConnectionResetError(), ValueError("a worker's own")], ids=repr)
+def test_a_worker_that_sends_memory_to_a_process_that_ends_prints_nothing(capsys, error):
+    """The processes' handshake ends at once, or in the middle of a message."""
+    _print_error(type(error), error, None)
+    assert capsys.readouterr().err == ("ValueError: a worker's own\n" if isinstance(error, ValueError) else "")
 
 
 @pytest.mark.slow
