@@ -103,7 +103,7 @@ def test_no_line_of_pythons_runs_as_memory_is_given_back() -> None:
 
 
 def interrupted(module: ModuleType, call: Callable[[], object], at: int) -> bool:
-    """Calls something, and raises KeyboardInterrupt before the `at`-th instruction in a module; whether it got there."""
+    """Raises KeyboardInterrupt before the `at`-th instruction of a call in a module; True if the call got there."""
     seen = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
