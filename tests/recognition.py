@@ -123,23 +123,26 @@ def _uses(root: str) -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def moved(use: str, name: str, root: str) -> list[str] | str:
-    """The generators that a use of a transform moves; or the error of fastpipe's that says it isn't for it."""
+def moved(uses: list[str], name: str, root: str) -> dict[str, list[str]]:
+    """The generators that each use of a transform moves, one use after the other."""
     made = TRANSFORMS[name]()
-    seed_all(5)
-    before = states()
-    try:
-        _uses(root)[use](made)
-    except Exception as error:
-        if not type(error).__module__.startswith("fastpipe."):
-            raise
-    after = states()
-    changed = {"torch": before[0] != after[0], "python": before[1] != after[1], "numpy": before[2:] != after[2:]}
-    return [generator for generator, differs in changed.items() if differs]
+    found = {}
+    for use in uses:
+        seed_all(5)
+        before = states()
+        try:
+            _uses(root)[use](made)
+        except Exception as error:  # one of fastpipe's says that the use isn't for this transform
+            if not type(error).__module__.startswith("fastpipe."):
+                raise
+        after = states()
+        changed = {"torch": before[0] != after[0], "python": before[1] != after[1], "numpy": before[2:] != after[2:]}
+        found[f"{use} of {name}"] = [generator for generator, differs in changed.items() if differs]
+    return found
 
 
-def first_samples(name: str, root: str) -> list[str]:
-    """True if the first samples of a process, made by fastpipe, are torchvision's for the same seed."""
+def first_samples(name: str, root: str) -> dict[str, list[str]]:
+    """The first samples of a process, made by fastpipe, are torchvision's for the same seed."""
     import fastpipe
 
     transform = TRANSFORMS[name]()
@@ -148,7 +151,8 @@ def first_samples(name: str, root: str) -> list[str]:
     found = [flat(dataset[index]) for index in range(3)], states()
     seed_all(7)
     theirs = torchvision.datasets.ImageFolder(root, transform)
-    return [] if found == ([flat(theirs[index]) for index in range(3)], states()) else ["other samples"]
+    are_theirs = found == ([flat(theirs[index]) for index in range(3)], states())
+    return {f"first samples of {name}": [] if are_theirs else ["other samples"]}
 
 
 USES = (
@@ -165,15 +169,16 @@ USES = (
 )
 
 
-def _tasks(root: str, names: list[str]) -> Iterator[tuple[str, Callable[[], Any]]]:
+def _tasks(root: str, names: list[str]) -> Iterator[Callable[[], dict[str, list[str]]]]:
+    """What a process each does; with all `TRANSFORMS`, each use is the first of one."""
     for name in names:
         if name != "albumentations'":  # which torchvision's data sets don't call
-            yield f"first samples of {name}", partial(first_samples, name, root)
-        for use in USES:
-            yield f"{use} of {name}", partial(moved, use, name, root)
+            yield partial(first_samples, name, root)
+        first = [*TRANSFORMS].index(name) % len(USES)
+        yield partial(moved, [*USES[first:], *USES[:first]], name, root)
 
 
-def in_child(task: Callable[[], Any]) -> Any:
+def in_child(task: Callable[[], dict[str, list[str]]]) -> dict[str, list[str]]:
     """A task's result in a fork of this process, which has recognised nothing yet."""
     reading, writing = os.pipe()
     child = os.fork()
@@ -183,7 +188,7 @@ def in_child(task: Callable[[], Any]) -> Any:
             try:
                 answer = task()
             except Exception as error:
-                answer = repr(error)
+                answer = {"an error": [repr(error)]}
             with os.fdopen(writing, "w") as pipe:
                 json.dump(answer, pipe)
         finally:
@@ -192,10 +197,10 @@ def in_child(task: Callable[[], Any]) -> Any:
     with os.fdopen(reading) as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
-    return json.loads(text) if text else "it died"
+    return json.loads(text) if text else {"a process": ["it died"]}
 
 
 if __name__ == "__main__":
     wanted = list(dict.fromkeys(sys.argv[2:]))
     assert "fastpipe.transforms" not in sys.modules  # so that each fork's recognition is a process's first
-    print(json.dumps({use: in_child(task) for use, task in _tasks(sys.argv[1], wanted)}))
+    print(json.dumps({use: moves for task in _tasks(sys.argv[1], wanted) for use, moves in in_child(task).items()}))

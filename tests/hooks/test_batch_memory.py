@@ -88,10 +88,12 @@ class TestSamplesAsTorch:
 
         assert_as_plain(Crops(photos, None), batch_size=10)
 
-    @pytest.mark.parametrize(("method", "form"), [("fork", "pair"), ("fork", "views"), ("spawn", "pair")])
-    def test_workers(self, photos: list[str], method: str, form: str) -> None:
+    @pytest.mark.parametrize(
+        ("method", "form", "workers"), [("fork", "pair", 2), ("fork", "views", 2), ("spawn", "pair", 1)]
+    )
+    def test_workers(self, photos: list[str], method: str, form: str, workers: int) -> None:
         dataset = Photos(photos, train(), form)
-        assert_as_plain(dataset, num_workers=2, multiprocessing_context=method)
+        assert_as_plain(dataset, num_workers=workers, multiprocessing_context=method)
 
     @pytest.mark.parametrize("name", ["uint8", "v2 image"])
     def test_layouts_in_workers(self, photos: list[str], name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import threading
 from collections.abc import Callable
@@ -259,8 +260,14 @@ def test_attributes_are_shared(photos: Path) -> None:
     assert fastpipe.convert(ours) is ours
 
 
-@pytest.mark.parametrize("options", [{}, {"num_workers": 2}, {"num_workers": 2, "multiprocessing_context": "spawn"}])
-@pytest.mark.parametrize("name", ["own", "several", "stream"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *itertools.product(["own", "several", "stream"], [{}, {"num_workers": 2}]),
+        ("several", {"num_workers": 1, "multiprocessing_context": "spawn"}),
+    ],
+    ids=str,
+)
 @pytest.mark.slow
 def test_batches_of_a_loader_are_the_same(photos: Path, name: str, options: Any) -> None:
     dataset = kinds()[name](photos)
