@@ -49,6 +49,12 @@ class Iteration(Iterator[object]):
         return self.source.iterator
 
     def __next__(self) -> object:
+        try:
+            return self._next_batch()
+        except KeyboardInterrupt as error:  # raised again without the traceback through torch's code and this
+            raise error.with_traceback(None) from None
+
+    def _next_batch(self) -> object:
         batches = self._batches
         if batches is None:
             raise StopIteration
@@ -71,8 +77,6 @@ class Iteration(Iterator[object]):
         except Exception:  # raised again
             self._leave_for_good()
             raise
-        except KeyboardInterrupt as error:  # raised again without the traceback through torch's code
-            raise error.with_traceback(None) from None
         self.progress.batches += 1
         self._touch()
         now = time.perf_counter()

@@ -141,6 +141,20 @@ def test_interrupt_ends_everything_with_the_traceback_of_one_process(start, meth
     assert len(errors.splitlines()) <= 8  # the user's line and the loader's, and none of where torch waits
 
 
+@pytest.mark.parametrize(
+    "place", ["fastpipe.loading.statistics.samples_in", "fastpipe.loading.iteration.Iteration._touch"]
+)
+def test_an_interrupt_between_batches_shows_one_line_of_the_loader(tmp_path, monkeypatch, place):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    batches = iter(fastpipe.DataLoader(fastpipe.ImageFolder(write_photos(tmp_path), T.ToTensor())))
+    monkeypatch.setattr(place, interrupted)
+    with pytest.raises(KeyboardInterrupt) as info:
+        next(batches)
+    assert [entry.name for entry in info.traceback][1:] == ["__next__"]
+
+
 @pytest.mark.parametrize("error", [EOFError(), ConnectionResetError(), ValueError("a worker's own")], ids=repr)
 def test_a_worker_that_sends_memory_to_a_process_that_ends_prints_nothing(capsys, error):
     """The processes' handshake ends at once, or in the middle of a message."""
