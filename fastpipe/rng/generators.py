@@ -152,12 +152,17 @@ class drawing:
                 self._before = (torch.default_generator if source is None else source).get_state().numpy().tobytes()
                 return Generators(source, python, numpy) if own is not None else given
             kept = own or _shared
-            self._lock = kept.lock
-            self._lock.acquire()
-            stream = self._stream = kept.stream
-            stream.begin()
-            stream.found = b""
-            return kept.streamed(python, numpy)
+            try:
+                self._lock = kept.lock
+                self._lock.acquire()
+                stream = self._stream = kept.stream
+                stream.begin()
+                stream.found = b""
+                return kept.streamed(python, numpy)
+            except BaseException:  # a signal handler's: there will be no __exit__
+                with contextlib.suppress(RuntimeError):  # the lock wasn't acquired yet
+                    kept.lock.release()
+                raise
         if source.device.type == "cpu" and usable():
             self._stream = MT19937Stream(source)
         else:
@@ -165,10 +170,14 @@ class drawing:
         return StreamGenerators(self._stream, python, numpy=numpy)
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        try:  # a signal handler may raise
+        try:
             if self._stream is not None:
                 self._stream.flush()
                 self._before = self._stream.found
+        except BaseException:  # a signal handler's: a later block must not write the draws of this one
+            if self._stream is not None:
+                self._stream.forget()
+            raise
         finally:
             if self._lock is not None:
                 self._lock.release()

@@ -123,9 +123,13 @@ class MT19937Stream:
         Draws that a signal handler's exception has left behind are forgotten if the generator has been set since.
         """
         if self._read and self._source is not None and _content(self._source) != self._loaded:
-            self._buffer = bytearray()
-            self._kept, self._words, self._read, self._key, self._chunk = [], [], False, b"", []
+            self.forget()
         self.flush()
+
+    def forget(self) -> None:
+        """Forgets the draws since the last `flush`, and what is kept of the generator's state."""
+        self._buffer = bytearray()
+        self._kept, self._words, self._read, self._key, self._chunk = [], [], False, b"", []
 
     def flush(self) -> None:
         """Writes the state after the draws so far into the generator."""
@@ -169,6 +173,7 @@ class MT19937Stream:
             self.found = content
         if content == self._buffer:
             return True
+        self._kept = []  # before the buffer has another state, after which a signal may raise
         if not self._buffer:
             self._buffer = bytearray(_SIZE)
             self._state = torch.frombuffer(self._buffer, dtype=torch.uint8)

