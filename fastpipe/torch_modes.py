@@ -31,6 +31,14 @@ def computes_by_default() -> bool:
     return torch.get_default_dtype() is torch.float32 and not _autocasts()
 
 
+def float32_precision(operation: str) -> str | None:
+    """The precision of oneDNN's ``conv`` or ``matmul`` of float32: ``"none"`` by default; None before torch 2.9."""
+    return None if _precision_of is None else _precision_of("mkldnn", operation)
+
+
+_precision_of = getattr(torch._C, "_get_fp32_precision_getter", None)
+
+
 def _autocasts() -> bool:
     return torch.is_autocast_enabled("cpu") if _ASKS_BY_DEVICE else torch.is_autocast_cpu_enabled()
 

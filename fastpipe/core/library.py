@@ -144,6 +144,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ),
         ("fpc_grid_sample_planes", status, [pointer] * 6 + [status, pointer]),
         ("fpc_change_planes", status, [pointer] * 5),
+        ("fpc_adjust_hue", status, [pointer, pointer, pointer, status, ctypes.c_float, pointer]),
         ("fpc_resize_floats", status, [pointer] * 4 + [status, pointer]),
         ("fpc_mix_planes", status, [pointer, pointer, pointer, status, ctypes.c_int64, pointer]),
         ("fpc_draw_runs", status, [ctypes.c_char_p, ctypes.c_size_t, pointer, ctypes.c_size_t]),

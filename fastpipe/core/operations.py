@@ -52,9 +52,8 @@ class EncodedOps(NamedTuple):
 
 
 def one_blend(kind: int, flags: int, factor: float) -> bytes:
-    """An fpc_operation of a kind that has a factor as its only argument, or none."""
-    packer = _TENSOR_HUE if kind == Kind.TENSOR_HUE else _BLEND
-    return packer.pack(kind, flags, factor).ljust(_SIZE, b"\0")
+    """An fpc_operation of a kind that has a blend's factor as its only argument, or none."""
+    return _BLEND.pack(kind, flags, factor).ljust(_SIZE, b"\0")
 
 
 class JobOperations:

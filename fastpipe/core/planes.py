@@ -21,7 +21,7 @@ BILINEAR, FUSED, FLOATS, V2 = 1, 2, 4, 8
 def change_planes(
     context: Context, kind: Kind, image: int, shape: Sequence[int], out: int, factor: float = 1.0, flags: int = 0
 ) -> bool:
-    """Runs TENSOR_GRAY, _SATURATION, _CONTRAST, _HUE, _AUTOCONTRAST or EQUALIZE.
+    """Runs TENSOR_GRAY, _SATURATION, _CONTRAST, _AUTOCONTRAST or EQUALIZE.
 
     Args:
         context: the context whose scratch memory is used.
@@ -29,7 +29,7 @@ def change_planes(
         image: address of contiguous images.
         shape: number of images, channels, height and width.
         out: address of the results, which don't overlap; undefined if the result is False.
-        factor: the factor of a blend, or of TENSOR_HUE.
+        factor: the factor of a blend.
         flags: a `TensorRounding`.
     """
     operation = one_blend(kind, flags, factor)
@@ -108,6 +108,31 @@ def resize_floats(
     """
     steps, sizes = (ctypes.c_int64 * 3)(*strides), (ctypes.c_int32 * 5)(*shape)
     return done(native().fpc_resize_floats(context.address, image, steps, sizes, int(rounding) | int(values), out))
+
+
+class Hue(enum.IntFlag):
+    """FPC_HUE_…: the values whose hue is adjusted, in which order, and how torchvision rounds."""
+
+    BYTES = 0
+    FLOATS = 1
+    V1 = 2
+    FROM_PIXELS = 4
+    TO_PIXELS = 8
+
+
+def adjust_hue(context: Context, image: int, shape: Sequence[int], out: int, by: float, values: Hue) -> bool:
+    """Runs torchvision's ``adjust_hue`` on images of three channels.
+
+    Args:
+        context: a context.
+        image: address of images without gaps.
+        shape: number of images, height and width.
+        out: address of the results, which don't overlap; undefined if the result is False.
+        by: -0.5 to 0.5 turns.
+        values: FLOATS for floats from 0 to 1; V1 as torchvision.transforms, not v2, computes; FROM_PIXELS and TO_PIXELS
+            if a pixel's channels follow each other in the images and in the results.
+    """
+    return done(native().fpc_adjust_hue(context.address, image, (ctypes.c_int32 * 3)(*shape), int(values), by, out))
 
 
 def mix_planes(context: Context, images: Sequence[int], weights: Sequence[float], count: int, out: int) -> bool:

@@ -49,8 +49,8 @@ HOOKS = {
     "torchvision.transforms.transforms": "torchvision_compose",
     "torchvision.transforms.v2._container": "torchvision_compose",
     "torchvision.transforms.v2._geometry": "torchvision_boxes",
+    "torchvision.transforms.v2.functional": "torchvision_tensors",
     "torchvision.transforms.v2.functional._color": "torchvision_images",
-    "torchvision.transforms.v2.functional._geometry": "torchvision_tensors",
     "torchvision.transforms.v2.functional._misc": "torchvision_images",
     "transformers.image_processing_backends": "transformers",
 }

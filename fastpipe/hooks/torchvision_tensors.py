@@ -1,4 +1,4 @@
-"""torchvision's resize and blur of tensors that have their pixels: by the core."""
+"""torchvision's resize, blur and change of hue of tensors that have their pixels: by the core."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ _LEAST_BLURRED = 3000
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces v1's functions in their module, or v2's ``resize`` in torchvision's table of functions for tensors."""
+    """Replaces v1's functions in their module, or v2's in torchvision's table of functions for tensors."""
     if hasattr(module, "resize_image"):
-        _replace_in_table(module, patches)
+        for name, kind in _OF_V2.items():
+            _replace_in_table(module, name, kind, patches)
     else:
-        patches.wrap(module, "gaussian_blur", partial(_Blur, f"{module.__name__}.gaussian_blur"))
-        patches.wrap(module, "resize", partial(_Resize, f"{module.__name__}.resize"))
+        for name, kind in _OF_V1.items():
+            patches.wrap(module, name, partial(kind, f"{module.__name__}.{name}"))
 
 
-def _replace_in_table(module: ModuleType, patches: Patches) -> None:
+def _replace_in_table(module: ModuleType, name: str, kind: type[FasterFunction], patches: Patches) -> None:
     import torch
     from torchvision import tv_tensors
 
     table = sys.modules["torchvision.transforms.v2.functional._utils"]
-    holder = SimpleNamespace(resize_image=module.resize_image)
-    patches.wrap(holder, "resize_image", partial(_ResizeOfV2, f"{module.__name__}.resize_image"))
-    kernels = table._KERNEL_REGISTRY[module.resize]
-    patches.put_item(kernels, torch.Tensor, holder.resize_image)
-    patches.put_item(kernels, tv_tensors.Image, table._kernel_tv_tensor_wrapper(holder.resize_image))
+    plain = getattr(module, f"{name}_image")
+    holder = SimpleNamespace(kernel=plain)
+    patches.wrap(holder, "kernel", partial(kind, f"{plain.__module__}.{plain.__name__}"))
+    kernels = table._KERNEL_REGISTRY[getattr(module, name)]
+    patches.put_item(kernels, torch.Tensor, holder.kernel)
+    patches.put_item(kernels, tv_tensors.Image, table._kernel_tv_tensor_wrapper(holder.kernel))
 
 
 def _is_large(image: torch.Tensor, size: object) -> bool:
@@ -100,6 +102,39 @@ class _ResizeOfV2(FasterFunction):
         return v2_tensors.run("resize", image, *args, **kwargs)
 
 
+class _Hue(FasterFunction):
+    """v1's ``adjust_hue`` of bytes and floats."""
+
+    def takes(self, img: object, hue_factor: object) -> bool:
+        if not is_tensor(img):
+            return False
+        import torch
+
+        if img.dtype not in (torch.uint8, torch.float32) or _is_traced() or img.ndim < 3 or img.shape[-3] != 3:
+            return False
+        return is_pending(img) or _is_plain(img)
+
+    def make(self, img: torch.Tensor, hue_factor: float) -> torch.Tensor | None:
+        from fastpipe.kernels.floats import hue_adjusted
+        from fastpipe.program.pending_tensor import with_pixels
+
+        return hue_adjusted(with_pixels(img), hue_factor, as_v1=True)
+
+
+class _HueOfV2(FasterFunction):
+    """v2's ``adjust_hue`` of bytes and floats."""
+
+    def takes(self, image: torch.Tensor, hue_factor: object) -> bool:
+        import torch
+
+        return image.dtype in (torch.uint8, torch.float32) and not _is_traced() and _is_plain(image)
+
+    def make(self, image: torch.Tensor, hue_factor: float) -> torch.Tensor | None:
+        from fastpipe.kernels import v2_tensors
+
+        return v2_tensors.run("adjust_hue", image, hue_factor)
+
+
 class _Blur(FasterFunction):
     """v1's blur of uint8 tensors."""
 
@@ -117,6 +152,10 @@ class _Blur(FasterFunction):
         from fastpipe.program.pending_tensor import with_pixels
 
         return blurred(with_pixels(img), kernel_size, sigma)
+
+
+_OF_V1: dict[str, type[FasterFunction]] = {"adjust_hue": _Hue, "gaussian_blur": _Blur, "resize": _Resize}
+_OF_V2: dict[str, type[FasterFunction]] = {"adjust_hue": _HueOfV2, "resize": _ResizeOfV2}
 
 
 def _is_traced() -> bool:

@@ -18,13 +18,12 @@ from torch import Tensor
 from torch.nn.functional import conv2d
 
 from fastpipe.kernels import planes
-from fastpipe.torch_modes import computes_by_default
+from fastpipe.torch_modes import computes_by_default, float32_precision
 
 WeightsOf: TypeAlias = "Callable[[int, float, torch.dtype, torch.device], Tensor]"
 """Makes the Gaussian weights along one axis."""
 
 _MOST_WEIGHTS = 4096  # of a kernel: trying a larger one takes more than a second
-_get_precision = getattr(torch._C, "_get_fp32_precision_getter", None)  # since torch 2.9
 
 
 def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -116,7 +115,7 @@ def _is_known(channels: int, columns: int, rows: int) -> bool:
     # For one channel and a narrow kernel torch chooses between oneDNN and a loop of its own by the image's size.
     if channels == 1 and min(columns, rows) <= 3:
         return False
-    precision = None if _get_precision is None else _get_precision("mkldnn", "conv")
+    precision = float32_precision("conv")
     return _adds_in_order(channels, columns, rows, torch._C._get_mkldnn_enabled(), precision, torch.get_num_threads())
 
 

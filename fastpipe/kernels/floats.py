@@ -7,6 +7,7 @@ compiler has decided which products are rounded before they are added; `rounding
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 import torch
@@ -14,9 +15,9 @@ from torch import Tensor
 
 from fastpipe import core
 from fastpipe.core import planes as native
-from fastpipe.core.planes import FloatResize, FloatRounding
+from fastpipe.core.planes import FloatResize, FloatRounding, Hue
 from fastpipe.kernels import planes
-from fastpipe.torch_modes import torch_modes_active
+from fastpipe.torch_modes import float32_precision, torch_modes_active
 
 
 def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor | None:
@@ -90,6 +91,67 @@ def _is_channels_last(batch: Tensor) -> bool:
         if dimension == 0 and least == strides[1]:
             return False
         least = strides[dimension] * max(sizes[dimension], 1)
+    return True
+
+
+def hue_adjusted(image: Tensor, hue_factor: object, *, as_v1: bool = False) -> Tensor | None:
+    """torchvision's ``adjust_hue`` of a tensor: 40 times as fast for v1, 15 to 20 times for v2 (224 px, one thread).
+
+    Args:
+        image: any tensor; uint8, or float32 with values from 0 to 1, ``(..., 3, H, W)`` may be adjusted.
+        hue_factor: -0.5 to 0.5 turns.
+        as_v1: compute as ``torchvision.transforms``, not as its v2; for up to four dimensions.
+
+    Returns:
+        The result, in torchvision's memory layout; None if torch has to make it, or torchvision refuses or keeps it.
+    """
+    if image.dtype not in _HUES or image.ndim < 3 or image.shape[-3] != 3 or not isinstance(hue_factor, (int, float)):
+        return None
+    if not -0.5 <= hue_factor <= 0.5 or image.numel() == 0 or max(image.shape) > planes.MOST:
+        return None
+    if not planes.is_plain(image) or image.requires_grad or torch_modes_active():
+        return None
+    if as_v1 and (image.ndim > 4 or not _is_hue_of_v1_known(float32_precision("matmul"))):
+        return None
+    values = _HUES[image.dtype] | (Hue.V1 | Hue.TO_PIXELS if as_v1 else Hue.BYTES)
+    if not image.is_contiguous() and image.movedim(-3, -1).is_contiguous():
+        values |= Hue.FROM_PIXELS
+    else:
+        image = image.contiguous()
+    *leading, _, height, width = image.shape
+    if as_v1:
+        out = torch.empty_strided(image.shape, _hue_strides_of_v1(image.shape), dtype=image.dtype, device="cpu")
+    else:
+        out = torch.empty(image.shape, dtype=image.dtype, device="cpu")
+    arguments = image.data_ptr(), (math.prod(leading), height, width), out.data_ptr(), hue_factor, values
+    return out if native.adjust_hue(core.thread_context(), *arguments) else None
+
+
+_HUES = {torch.float32: Hue.FLOATS, torch.uint8: Hue.BYTES}
+
+
+def _hue_strides_of_v1(shape: Sequence[int]) -> tuple[int, ...]:
+    """The strides of v1's result, which ``torch.einsum`` makes, for an image or a batch."""
+    *leading, channels, height, width = shape
+    row = width * channels
+    of_image = height * row if leading and leading[0] > 1 else channels
+    return *[of_image for _ in leading], 1, row, channels
+
+
+@functools.cache
+def _is_hue_of_v1_known(precision: str | None) -> bool:
+    """True if ``torch.einsum`` multiplies without a loss, and its result has the known strides.
+
+    Args:
+        precision: the precision of torch's products.
+    """
+    if (torch.get_float32_matmul_precision() != "highest") if precision is None else precision not in ("none", "ieee"):
+        return False
+    for shape in ((3, 4, 5), (1, 3, 4, 5), (2, 3, 4, 5)):
+        *leading, channels, height, width = shape
+        mask, colors = torch.zeros(*leading, 6, height, width), torch.zeros(*leading, channels, 6, height, width)
+        if torch.einsum("...ijk, ...xijk -> ...xjk", mask, colors).stride() != _hue_strides_of_v1(shape):
+            return False
     return True
 
 

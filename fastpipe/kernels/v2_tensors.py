@@ -176,8 +176,6 @@ def _color(name: str) -> Kernel:
         if kind is Kind.TENSOR_GRAY:
             gray = planes.changed(kind, image, 1.0, flags)
             return gray if gray is None or value == 1 else gray.expand(image.shape)
-        if kind is Kind.TENSOR_HUE:
-            image = image.contiguous()  # as torchvision's result is contiguous
         return planes.changed(kind, image, value, flags)
 
     return kernel
@@ -212,6 +210,11 @@ def contrast_table(gray: Tensor, contrast_factor: float) -> Tensor | None:
     sums = scaled.add(mean, alpha=rest), scaled + mean * rest
     table, other = (one.clamp_(0, 255).to(torch.uint8) for one in sums)
     return table if torch.equal(table, other) else None
+
+
+def _adjust_hue(image: Tensor, *args: float, **given: float) -> Tensor | None:
+    call = color_call("adjust_hue", *args, **given)
+    return None if call is None else floats.hue_adjusted(image, call[1])
 
 
 def _by_table(name: str) -> Kernel:
@@ -417,6 +420,7 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
         "adjust_brightness": _by_table("adjust_brightness"),
         "adjust_contrast": _adjust_contrast,
         "adjust_gamma": _by_table("adjust_gamma"),
+        "adjust_hue": _adjust_hue,
         "affine": _warped(affine),
         "gaussian_blur": blurred_as_v2,
         "perspective": _perspective,
@@ -427,7 +431,9 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
     }
 )
 """The kernels by torchvision's name, with the arguments of torchvision's functions."""
-FLOAT_KERNELS: Mapping[str, Kernel] = MappingProxyType({"resize": _resize_floats, "resized_crop": _resized_crop_floats})
+FLOAT_KERNELS: Mapping[str, Kernel] = MappingProxyType(
+    {"adjust_hue": _adjust_hue, "resize": _resize_floats, "resized_crop": _resized_crop_floats}
+)
 """The same for tensors that aren't uint8."""
 
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "fastpipe_core.h"
+#include "fastpipe_core_tensors.h"
 
 #define SIZE(type) printf("%s %zu\n", #type, sizeof(type))
 #define FIELD(type, field) printf("%s.%s %zu\n", #type, #field, offsetof(type, field))
@@ -186,6 +187,7 @@ int main(void) {
     NUMBER(FPC_RESIZE_FUSED_REST);
     NUMBER(FPC_RESIZE_TO_BYTES);
     NUMBER(FPC_RESIZE_MULTIPLY);
+    NUMBER(FPC_HUE_TO_PIXELS);
     NUMBER(FPC_V1);
     NUMBER(FPC_MULTIPLY);
     NUMBER(FPC_OP_RESIZE);

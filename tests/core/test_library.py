@@ -137,6 +137,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_RESIZE_FUSED_REST": planes.FloatRounding.FUSED_REST,
         "FPC_RESIZE_TO_BYTES": planes.FloatResize.TO_BYTES,
         "FPC_RESIZE_MULTIPLY": planes.FloatResize.MULTIPLY,
+        "FPC_HUE_TO_PIXELS": planes.Hue.TO_PIXELS,
         "FPC_V1": structs.TensorRounding.V1,
         "FPC_MULTIPLY": structs.Arithmetic.MULTIPLY,
         "FPC_OP_RESIZE": structs.Kind.RESIZE,

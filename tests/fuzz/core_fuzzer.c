@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "fastpipe_core.h"
+#include "fastpipe_core_tensors.h"
 
 #define TAIL 16
 #define MOST_OPERATIONS 5
@@ -472,11 +473,7 @@ static void change_planes(source *from, const uint8_t *input, size_t size) {
     if (memcmp(found[0], found[1], (size_t)channels * points)) fail("points are sampled otherwise", 0, 0);
     fpc_operation operation = {.kind = FPC_OP_EQUALIZE + below(from, FPC_OP_COUNT - FPC_OP_EQUALIZE),
                                .flags = below(from, 4)};
-    if (operation.kind == FPC_OP_TENSOR_HUE) {
-        operation.tensor_hue.by = (float)(below(from, 1025) - 512) / 1024;
-    } else {
-        operation.blend.factor = below(from, 200) / 64.0;
-    }
+    operation.blend.factor = below(from, 200) / 64.0;
     memset(out[0], 0, count), memset(out[1], 0, count);
     for (int k = 0; k < 2; k++) (void)fpc_change_planes(contexts[k], &operation, image, shape, out[k]);
     if (memcmp(out[0], out[1], count)) fail("planes are changed otherwise", 0, 0);
@@ -507,6 +504,29 @@ static void resize_floats(source *from) {
         if (fpc_resize_floats(contexts[k], image, strides, shape, flags, out[k]) != FPC_OK) abort();
     }
     if (memcmp(out[0], out[1], results * sizeof *image)) fail("floats are resized otherwise", 0, 0);
+    free(image), free(out[0]), free(out[1]);
+}
+
+/* Turns the hues of floats or bytes of any layout, by all instruction sets alike. */
+static void adjust_hues(source *from) {
+    const int32_t shape[3] = {below(from, 3), 1 + below(from, 40), 1 + below(from, 300)};
+    const int flags = below(from, 16);
+    const size_t size = flags & FPC_HUE_FLOATS ? sizeof(float) : 1,
+                 count = (size_t)(3 * shape[0] * shape[1] * shape[2]);
+    uint8_t *image = malloc(count * size + 1), *out[2] = {malloc(count * size + 1), malloc(count * size + 1)};
+    if (!image || !out[0] || !out[1]) abort();
+    const int most = one_in(from, 4) ? 257 : 256;
+    for (size_t k = 0; k < count; k++) {
+        const float value = (float)below(from, most) / 255.0f;
+        if (size == 1) image[k] = (uint8_t)below(from, 256);
+        if (size > 1) memcpy(image + k * size, &value, size);
+    }
+    const float by = (float)(below(from, 1025) - 512) / 1024;
+    int found[2];
+    for (int k = 0; k < 2; k++) found[k] = fpc_adjust_hue(contexts[k], image, shape, flags, by, out[k]);
+    if (found[0] != found[1] || (most == 256 && found[0] != FPC_OK))
+        fail("hues are refused otherwise", found[0], found[1]);
+    if (found[0] == FPC_OK && memcmp(out[0], out[1], count * size)) fail("hues are turned otherwise", 0, 0);
     free(image), free(out[0]), free(out[1]);
 }
 
@@ -552,10 +572,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     for (int k = 0; k < TAIL; k++) from.state = (from.state << 5 | from.state >> 59) ^ input[size - TAIL + (size_t)k];
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
-    source masks = from;
+    source masks = from, hues = from;
     if (one_in(&masks, 4)) draw_masks(&masks, input, size);
     if (one_in(&other, 4)) change_planes(&other, input, size);
     if (one_in(&other, 8)) resize_floats(&other);
+    if (one_in(&hues, 16)) adjust_hues(&hues);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read after it. */
     size_t length = size - TAIL;
     const bool is_packed = length >= 4 && memcmp(input,

@@ -70,6 +70,88 @@ def test_a_photo_is_resized_by_the_core() -> None:
         assert floats.resized(image_of(layout, 3, 375, 500, 0), (256, 341), "bilinear", antialias=True) is not None
 
 
+@pytest.mark.needs_core
+@settings(deadline=None)
+@given(
+    st.sampled_from(LAYOUTS),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.floats(-0.5, 0.5),
+    st.integers(0, 10**6),
+)
+def test_a_hue_has_torchvisions_values_and_layout(
+    layout: str, of_bytes: bool, as_v1: bool, height: int, width: int, factor: float, seed: int
+) -> None:
+    batch = image_of(layout, 3, height, width, seed).abs().clamp(0, 1)
+    batch = batch.mul(255).to(torch.uint8) if of_bytes else batch
+    theirs = module("torchvision.transforms._functional_tensor" if as_v1 else "torchvision.transforms.v2.functional")
+    for image in (batch, batch[0]):
+        result = floats.hue_adjusted(image, factor, as_v1=as_v1)
+        assert floats.is_same(result, theirs.adjust_hue(image, factor))
+
+
+@pytest.mark.needs_core
+def test_hues_that_torch_has_to_make() -> None:
+    image = torch.rand(3, 20, 30)
+    refused = [
+        image.half(),
+        image.double(),
+        image[:1],
+        image[:2],
+        image[0],
+        image - 0.1,
+        image * 2,
+        -image[:, :1, :1] * 0,
+        image * float("nan"),
+        image[:, :0],
+        image.clone().requires_grad_(),
+        image.as_subclass(Subclass),
+        image.to("meta"),
+        image.to_sparse(),
+    ]
+    for as_v1 in (False, True):
+        assert [floats.hue_adjusted(one, 0.1, as_v1=as_v1) for one in refused] == [None] * len(refused)
+        for factor in (0.6, -0.6, float("nan"), "0.1", None, torch.tensor(0.1)):
+            assert floats.hue_adjusted(image, factor, as_v1=as_v1) is None
+        with Mode():
+            assert floats.hue_adjusted(image, 0.1, as_v1=as_v1) is None
+    five = image.repeat(2, 2, 1, 1, 1)
+    assert floats.hue_adjusted(five, 0.1, as_v1=True) is None  # torch.einsum's strides are others
+    assert floats.is_same(
+        floats.hue_adjusted(five, 0.1), module("torchvision.transforms.v2.functional").adjust_hue(five, 0.1)
+    )
+
+
+@pytest.mark.needs_core
+def test_hues_of_v1_multiply_as_torch_does_by_default() -> None:
+    image = torch.rand(3, 20, 30)
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("medium")
+        assert floats.hue_adjusted(image, 0.1, as_v1=True) is None
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert floats.hue_adjusted(image, 0.1, as_v1=True) is not None
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.1, -0.5])
+def test_our_hue_has_the_values_and_gradients_of_v1(factor: float) -> None:
+    theirs = module("torchvision.transforms._functional_tensor").adjust_hue
+    image = torch.rand(2, 3, 20, 30)
+    for given_image in (image, image[0], image * 3 - 1, (image * 255).to(torch.uint8), image.double(), image[:, :, :0]):
+        assert floats.is_same(F.adjust_hue(given_image, factor), theirs(given_image, factor))
+    gray = image[:, :1]
+    assert F.adjust_hue(gray, factor) is gray
+    slopes = [
+        torch.autograd.grad(adjust(leaf, factor).square().sum(), leaf)[0]
+        for adjust in (F.adjust_hue, theirs)
+        for leaf in [image.clone().requires_grad_()]
+    ]
+    assert torch.equal(*slopes)
+
+
 class Subclass(torch.Tensor):
     """A tensor of a user's class."""
 

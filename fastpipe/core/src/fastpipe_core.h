@@ -1,4 +1,4 @@
-/* fastpipe_core.h: the whole interface of the core.
+/* fastpipe_core.h: the interface of the core, but for the calls on tensors, which fastpipe_core_tensors.h has.
  *
  * The core turns a JPEG, a PNG, a packed image or pixels into finished pixels in memory that the caller owns, and
  * applies operations on the way. It is C11 without dependencies, and keeps no state but a context's scratch memory.
@@ -20,7 +20,7 @@
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 22 /* grows with every change of a struct below */
+#define FPC_ABI 23 /* grows with every change of a struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -440,34 +440,7 @@ typedef struct fpc_array {
 
 #define FPC_LONGEST_HEADER (1 << 20)
 
-/* ---- tensors --------------------------------------------------------------------------------------------------- */
-
-/* torch's grid_sample(padding_mode="zeros", align_corners=False) of uint8 tensors (N, C, H, W) of 1 or 3 channels. If
- * there is a fill, an image of ones is sampled, too: it says how much of each point is image, and the rest becomes the
- * fill, as in torchvision's tensor backend.
- * shape: images, channels, height, width, and the result's height and width.
- * theta: torchvision's affine grid, where the image goes from -1 to 1: pixel (x, y) of the result, counted from its
- *        middle, shows (theta[0] x + theta[2] y + theta[4], theta[1] x + theta[3] y + theta[5]); every product and sum
- *        is rounded.
- * grid: if not NULL, used instead of theta: a point (x, y) for each pixel, the same for all images.
- * fill: a value for each channel, 0 to 255; NULL for black. out: bytes, rounded to nearest even, or FLOATS.
- * FUSED: multiply-adds are rounded as torch rounds them with FMA. V2: the fill is mixed in as v2 does, not v1. */
-enum { FPC_GRID_SAMPLE_BILINEAR = 1, FPC_GRID_SAMPLE_FUSED = 2, FPC_GRID_SAMPLE_FLOATS = 4, FPC_GRID_SAMPLE_V2 = 8 };
-FPC_API int fpc_grid_sample_planes(fpc_context *context, const uint8_t *in, const int32_t shape[6], const float *theta,
-                                   const float *grid, const float *fill, int flags, void *out);
-
-/* FPC_OP_TENSOR_GRAY (three channels to one), _SATURATION, _CONTRAST, _HUE, _AUTOCONTRAST or FPC_OP_EQUALIZE of uint8
- * tensors (N, C, H, W) of that `shape`, up to a third faster than fpc_run_series. `out` must not overlap `in`.
- * FPC_BAD_OPERATION if torchvision leaves the images unchanged; the content of `out` is then undefined. */
-FPC_API int fpc_change_planes(const fpc_context *context, const fpc_operation *operation, const uint8_t *in,
-                              const int32_t shape[4], uint8_t *out);
-/* torch's interpolate(mode="bilinear", antialias=True) of float32 images. shape: channels, height, width, and those of
- * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. */
-FPC_API int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5],
-                              int flags, void *out);
-/* Adds up images of `count` bytes times weights (0 to 1, with the sum 1), in float32 and in order, and truncates. */
-FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
-                           int image_count, int64_t count, uint8_t *out);
+/* ---- masks ----------------------------------------------------------------------------------------------------- */
 
 /* Draws COCO's run lengths (pycocotools' text) as zeros and ones in turn, which must be `size` bytes in all. */
 FPC_API int fpc_draw_runs(const uint8_t *text, size_t length, uint8_t *out, size_t size);

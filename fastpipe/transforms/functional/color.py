@@ -14,7 +14,7 @@ from torch.nn.functional import pad as torch_pad
 
 from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
-from fastpipe.kernels import planes
+from fastpipe.kernels import floats, planes
 from fastpipe.kernels.torchscript import Image, is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
@@ -126,6 +126,10 @@ def adjust_hue(img: Image, hue_factor: float) -> Image:
     if get_dimensions(img)[0] == 1:
         return img
 
+    if not is_scripting():
+        adjusted = floats.hue_adjusted(img, hue_factor, as_v1=True)
+        if adjusted is not None:
+            return adjusted
     h, s, v = rgb_to_hsv(convert_image_dtype(img, torch.float32)).unbind(dim=-3)
     h = (h + hue_factor) % 1.0
     return convert_image_dtype(hsv_to_rgb(torch.stack((h, s, v), dim=-3)), img.dtype)

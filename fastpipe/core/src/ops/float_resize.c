@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "context.h"
+#include "fastpipe_core_tensors.h"
 #include "operations.h"
 
 #define ROWS FPC_WEIGH_GROUP

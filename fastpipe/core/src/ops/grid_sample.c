@@ -1,5 +1,6 @@
 /* grid_sample.c: samples planes of bytes at a grid's points, as torch's grid_sample does. */
 #include "context.h"
+#include "fastpipe_core_tensors.h"
 #include "tensors.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* planes.c: changes of color on uint8 tensors (C, H, W), as in torchvision's tensor backend. */
 #include "context.h"
+#include "fastpipe_core_tensors.h"
 #include "histogram.h"
 #include "tensors.h"
 
@@ -73,11 +74,6 @@ static int change_image(const fpc_kernels *kernels, const fpc_operation *operati
         kernels->look_up(in, channels * count, table, out);
         return FPC_OK;
     }
-    case FPC_OP_TENSOR_HUE:
-        if (channels != 3 || !(operation->tensor_hue.by >= -0.5f && operation->tensor_hue.by <= 0.5f))
-            return FPC_BAD_OPERATION;
-        fpc_hue(in, out, (size_t)count, (size_t)count, (size_t)count, operation->tensor_hue.by);
-        return FPC_OK;
     case FPC_OP_TENSOR_AUTOCONTRAST:
     case FPC_OP_EQUALIZE:
         for (int c = 0; c < channels; c++) {

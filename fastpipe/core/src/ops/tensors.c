@@ -39,7 +39,7 @@ void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t
     for (int i = 0; i < 256; i++) table[i] = byte_of(v1 ? ((float)i - low) * scale : ((float)i - low) / scale);
 }
 
-/* ---- gray, saturation (a blend with gray) and hue, on the separate channels ---- */
+/* ---- gray and saturation (a blend with gray), on the separate channels ---- */
 
 typedef struct planes_stage {
     fpc_stage stage;
@@ -50,11 +50,6 @@ typedef struct gray_stage {
     planes_stage split;
     fpc_tensor_blend blend;
 } gray_stage;
-
-typedef struct hue_stage {
-    planes_stage split;
-    float by;
-} hue_stage;
 
 /* Adds a stage that begins with a planes_stage; NULL if there is no memory. */
 static void *add_planes(fpc_chain *chain, size_t size, fpc_next_row *next) {
@@ -133,26 +128,34 @@ int fpc_add_tensor_saturation(fpc_chain *chain, const fpc_operation *operation) 
     return FPC_OK;
 }
 
+/* ---- hue ---- */
+
+typedef struct hue_stage {
+    fpc_stage stage;
+    uint8_t *room; /* a row of the input */
+    float by;
+} hue_stage;
+
 static int next_turned(fpc_stage *stage, uint8_t *row) {
     const hue_stage *hue = (const hue_stage *)stage;
     if (stage->channels == 1) return fpc_pull_row(stage->from, row); /* gray has no hue */
+    fpc_hue_turn turn = {.out = row, .in_plane = 1, .out_plane = 1, .in_step = 3, .out_step = 3, .by = hue->by};
     const uint8_t *in;
-    const int status = split_row(&hue->split, &in);
+    const int status = fpc_borrow_row(stage->from, hue->room, &in);
     if (status != FPC_OK) return status;
-    uint8_t *const *planes = hue->split.planes;
-    const size_t plane = (size_t)(planes[1] - planes[0]);
-    fpc_hue(planes[0], planes[0], (size_t)stage->width, plane, plane, hue->by);
-    stage->kernels->planes_to_rgb(planes[0], planes[1], planes[2], row, stage->width);
+    turn.in = in;
+    stage->kernels->adjust_tensor_hue(&turn, stage->width);
     return FPC_OK;
 }
 
 int fpc_add_tensor_hue(fpc_chain *chain, const fpc_operation *operation) {
     const float by = operation->tensor_hue.by;
     if (!(by >= -0.5f && by <= 0.5f) || operation->flags) return FPC_BAD_OPERATION;
-    hue_stage *hue = add_planes(chain, sizeof *hue, next_turned);
+    hue_stage *hue = fpc_chain_add(chain, sizeof *hue, next_turned);
     if (!hue) return FPC_NO_MEMORY;
     hue->by = by;
-    return FPC_OK;
+    hue->room = fpc_buffer_need(&hue->stage.slot->rows, (size_t)fpc_row_bytes(hue->stage.width, 3));
+    return hue->room ? FPC_OK : FPC_NO_MEMORY;
 }
 
 /* ---- affine and rotate ---- */

@@ -19,10 +19,6 @@ int fpc_tensor_contrast_table(const fpc_tensor_blend *blend, float mean, uint8_t
 /* autocontrast's table for values from `least` to `most`. */
 void fpc_tensor_autocontrast_table(uint8_t least, uint8_t most, bool v1, uint8_t *table);
 
-/* adjust_hue of `count` pixels of planes (3, H, W), `by` from -0.5 to 0.5. Red, green and blue are `in_plane` bytes
- * apart in `in`, and `out_plane` bytes in `out`, which may be the same memory. */
-void fpc_hue(const uint8_t *in, uint8_t *out, size_t count, size_t in_plane, size_t out_plane, float by);
-
 /* FPC_OK if grid_sample's positions and points can represent the sizes, else FPC_TOO_LARGE. */
 int fpc_grid_sample_check(const fpc_grid_sample *sample);
 

@@ -1,4 +1,4 @@
-"""torchvision's resize and blur of tensors with pixels, under `fastpipe.install`: torchvision's own values."""
+"""torchvision's functions of tensors with pixels, under `fastpipe.install`: torchvision's own values."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import fastpipe
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.kernels import floats
 
-F, V, VF, tv_tensors = (
+F, T, V, VF, tv_tensors = (
     module(f"torchvision.{name}")
-    for name in ("transforms.functional", "transforms.v2", "transforms.v2.functional", "tv_tensors")
+    for name in ("transforms.functional", "transforms", "transforms.v2", "transforms.v2.functional", "tv_tensors")
 )
 V1 = "torchvision.transforms._functional_tensor.resize"
 V2 = "torchvision.transforms.v2.functional._geometry.resize_image"
 BLUR = "torchvision.transforms._functional_tensor.gaussian_blur"
+HUE = "torchvision.transforms._functional_tensor.adjust_hue"
+HUE_OF_V2 = "torchvision.transforms.v2.functional._color.adjust_hue_image"
 IMAGE = torch.rand(3, 97, 131, generator=torch.Generator().manual_seed(0))
 PIXELS = IMAGE.permute(1, 2, 0).contiguous().permute(2, 0, 1)
 BYTES = (IMAGE * 255).to(torch.uint8)
@@ -37,6 +39,14 @@ TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
     "blurred bytes": (BLUR, lambda: F.gaussian_blur(BYTES, 5)),
     "blurred pixels": (BLUR, lambda: F.gaussian_blur((PIXELS * 255).to(torch.uint8), [7, 3], [2.0, 0.4])),
     "a blurred batch": (BLUR, lambda: F.gaussian_blur(BYTES.repeat(2, 1, 1, 1), [3, 9], 1.3)),
+    "the hue of floats": (HUE, lambda: F.adjust_hue(IMAGE, 0.1)),
+    "the hue of pixels": (HUE, lambda: F.adjust_hue(PIXELS, -0.1)),
+    "the hue of bytes": (HUE, lambda: F.adjust_hue(BYTES, 0.1)),
+    "the hue of a batch": (HUE, lambda: F.adjust_hue(BYTES.repeat(2, 1, 1, 1), 0.1)),
+    "the hue by a transform": (HUE, lambda: T.ColorJitter(hue=(0.2, 0.2))(IMAGE)),
+    "the hue of floats by v2": (HUE_OF_V2, lambda: VF.adjust_hue(IMAGE, 0.1)),
+    "the hue of pixels by v2": (HUE_OF_V2, lambda: VF.adjust_hue((PIXELS * 255).to(torch.uint8), 0.5)),
+    "the hue of a class of v2's": (HUE_OF_V2, lambda: V.ColorJitter(hue=(0.2, 0.2))(tv_tensors.Image(IMAGE))),
     "a sample": (V2, lambda: V.Resize((50, 60))({"image": tv_tensors.Image(BYTES), "number": 3})["image"]),
 }
 LEFT: dict[str, Callable[[], Any]] = {
@@ -52,6 +62,14 @@ LEFT: dict[str, Callable[[], Any]] = {
     "blurred floats": lambda: F.gaussian_blur(IMAGE, 5),
     "a blurred video": lambda: F.gaussian_blur(BYTES.repeat(2, 2, 1, 1, 1).flatten(0, 1), 5),
     "a traced blur": lambda: torch.jit.trace(lambda image: F.gaussian_blur(image, 5), BYTES)(BYTES),
+    "the hue of halves": lambda: F.adjust_hue(IMAGE.half(), 0.1),
+    "the hue of doubles by v2": lambda: VF.adjust_hue(IMAGE.double(), 0.1),
+    "the hue of larger values": lambda: F.adjust_hue(IMAGE * 2, 0.1),
+    "the hue of larger values by v2": lambda: VF.adjust_hue(IMAGE * 2 - 1, 0.1),
+    "the hue of a video": lambda: VF.adjust_hue(tv_tensors.Video(IMAGE[None]), 0.1),
+    "a gradient of a hue": lambda: F.adjust_hue(IMAGE.clone().requires_grad_(), 0.1).detach(),
+    "a traced hue": lambda: torch.jit.trace(lambda image: F.adjust_hue(image, 0.1), IMAGE)(IMAGE),
+    "a script of a hue": lambda: torch.jit.script(F.adjust_hue)(IMAGE, 0.1),
     "a script of a blur": lambda: torch.jit.script(F.gaussian_blur)(BYTES, [5, 5]),
 }
 
@@ -91,6 +109,8 @@ AT_ONCE: dict[str, Callable[[], Any]] = {
     "the nearest pixels": lambda: VF.resize(BYTES, [50, 60], VF.InterpolationMode.NEAREST),
     "the nearest floats": lambda: VF.resize(IMAGE, [50, 60], VF.InterpolationMode.NEAREST),
     "a small blur": lambda: F.gaussian_blur(BYTES[:, :25, :25], 5),
+    "the hue of halves": LEFT["the hue of halves"],
+    "the hue of gray": lambda: F.adjust_hue(IMAGE[:1], 0.1),
     "interleaved bytes": lambda: VF.resize((PIXELS * 255).to(torch.uint8), [50, 60]),
 }
 
@@ -101,7 +121,7 @@ def test_what_gains_nothing_goes_to_torchvision_at_once(name: str, monkeypatch: 
     monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert facts(AT_ONCE[name]()) == expected
-    assert not {site.name for site in LEDGER._sites.values()} & {V1, V2, BLUR}
+    assert not {site.name for site in LEDGER._sites.values()} & {V1, V2, BLUR, HUE, HUE_OF_V2}
 
 
 @pytest.mark.parametrize("name", ["a trace", "a graph"])
@@ -129,6 +149,12 @@ def test_torch_traces_torchvision(name: str) -> None:
 
 def test_errors_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = [lambda: VF.resize(IMAGE, [0, 5]), lambda: VF.resize(IMAGE, "50"), lambda: F.resize(IMAGE, [0, 5])]
+    calls += [
+        lambda: F.adjust_hue(IMAGE, 0.6),
+        lambda: VF.adjust_hue(IMAGE, -0.6),
+        lambda: VF.adjust_hue(IMAGE[:2], 0.1),
+    ]
+    calls += [lambda: F.adjust_hue(IMAGE, "0.1"), lambda: VF.adjust_hue(IMAGE)]
 
     def errors() -> list[tuple[type, str]]:
         found = []
