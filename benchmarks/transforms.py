@@ -8,12 +8,15 @@ separate rows on PIL images, as torchvision is. One thread. The images are 4 pho
 256×256 and 375×500; PIL images also of 32×32, where a call's overhead dominates. fastpipe's results have to equal
 torchvision's on PIL images.
 
+Rows of tensors are torchvision's own chains on PIL images, which spend their time in torch's operations on tensors: as
+they are, and converted as `fastpipe run` does it.
+
 Marks: on PIL images, operations and policies are 4 times as fast as torchvision in the geometric mean, none below 0.95.
 On arrays, no operation is slower than torchvision on PIL images; the geometric means are 6 times as fast as torchvision
 on PIL images, 5 times as on tensors, and 2 times as albumentations; each policy is 5 times as fast, ColorJitter 7
-times, and in a plan 4 times. albumentations' column is its nearest operation, whose pixels may differ: --difference
-prints a Markdown table of the differences from torchvision on 24 photos of 375×500, in 1/255: mean, 99.9th percentile,
-max.
+times, and in a plan 4 times. Chains on tensors are twice as fast. albumentations' column is its nearest operation,
+whose pixels may differ: --difference prints a Markdown table of the differences from torchvision on 24 photos of
+375×500, in 1/255: mean, 99.9th percentile, max.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ import torch
 from harness import MEAN, STD, Benchmark, Pass, calls, command_line, module, pictures
 from PIL import Image
 
+from fastpipe import convert
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.tools.bench.samples import photo
 from fastpipe.types import Generators, ImageShape
@@ -247,6 +251,22 @@ def arrays_of(made: Pass) -> Pass:
     return lambda: map(array, made())
 
 
+def chains() -> dict[str, Operation]:
+    """torchvision's transforms of tensors, and of the float field of an elastic transform."""
+    v1, v2 = torchvision_v1, torchvision_v2
+    floats = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    jitter, blur = (0.4, 0.4, 0.4, 0.1), 23
+    return {
+        "ToTensor, ColorJitter": v1.Compose([v1.ToTensor(), v1.ColorJitter(*jitter)]),
+        "PILToTensor, ColorJitter": v1.Compose([v1.PILToTensor(), v1.ColorJitter(*jitter)]),
+        "ToTensor, GaussianBlur": v1.Compose([v1.ToTensor(), v1.GaussianBlur(blur)]),
+        "v2: floats, ColorJitter": v2.Compose([*floats, v2.ColorJitter(*jitter)]),
+        "v2: floats, GaussianBlur": v2.Compose([*floats, v2.GaussianBlur(blur)]),
+        "ElasticTransform": v1.ElasticTransform(),
+        "v2: ElasticTransform": v2.ElasticTransform(),
+    }
+
+
 def images_of(bench: Benchmark, count: int, size: tuple[int, int]) -> list[Image.Image]:
     """Photos, or synthetic ones, of that ``(height, width)``."""
     if bench.options.photos:
@@ -304,6 +324,10 @@ def main() -> None:
         images = images_of(bench, 4, size)
         for row in ROWS:
             measure(bench, row, images)
+        for name, chain in chains().items() if size != SMALL else ():
+            contenders = {"torchvision": calls(chain, images), "converted": calls(convert(chain), images)}
+            name = f"tensors: {name}, {size[1]}×{size[0]}"
+            bench.row(name, contenders, count=len(images), least_s=ROUND_S, mark=2.0)
     bench.finish()
 
 

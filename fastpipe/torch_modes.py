@@ -36,6 +36,12 @@ def float32_precision(operation: str) -> str | None:
     return None if _precision_of is None else _precision_of("mkldnn", operation)
 
 
+def multiplies_exactly() -> bool:
+    """True unless torch may round the factors of a matrix product of float32 to fewer bits."""
+    precision = float32_precision("matmul")
+    return torch.get_float32_matmul_precision() == "highest" if precision is None else precision in ("none", "ieee")
+
+
 _precision_of = getattr(torch._C, "_get_fp32_precision_getter", None)
 
 

@@ -144,6 +144,7 @@ def _declare(functions: ctypes.CDLL) -> None:
         ),
         ("fpc_grid_sample_planes", status, [pointer] * 6 + [status, pointer]),
         ("fpc_change_planes", status, [pointer] * 5),
+        ("fpc_blur_floats", status, [pointer] * 6),
         ("fpc_adjust_hue", status, [pointer, pointer, pointer, status, ctypes.c_float, pointer]),
         ("fpc_resize_floats", status, [pointer] * 4 + [status, pointer]),
         ("fpc_mix_planes", status, [pointer, pointer, pointer, status, ctypes.c_int64, pointer]),

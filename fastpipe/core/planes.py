@@ -110,6 +110,25 @@ def resize_floats(
     return done(native().fpc_resize_floats(context.address, image, steps, sizes, int(rounding) | int(values), out))
 
 
+def blur_floats(
+    context: Context, image: int, shape: Sequence[int], weights: bytes, kernel: Sequence[int], out: int
+) -> bool:
+    """Runs torchvision's ``gaussian_blur`` on planes of float32.
+
+    Args:
+        context: the context whose scratch memory is used.
+        image: address of planes without gaps.
+        shape: number of planes, height and width.
+        weights: float32, those along rows, then those down columns.
+        kernel: number of weights along rows and down columns.
+        out: address of the results, which don't overlap.
+    """
+    sizes, counts = (ctypes.c_int32 * 3)(*shape), (ctypes.c_int32 * 2)(*kernel)
+    if len(weights) != sum(kernel) * ctypes.sizeof(ctypes.c_float):
+        return False
+    return done(native().fpc_blur_floats(context.address, image, sizes, weights, counts, out))
+
+
 class Hue(enum.IntFlag):
     """FPC_HUE_…: the values whose hue is adjusted, in which order, and how torchvision rounds."""
 

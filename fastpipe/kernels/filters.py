@@ -3,6 +3,10 @@
 The order in which torch adds up a float32 convolution decides about one byte in some ten thousand. The core adds in
 the order of oneDNN on processors with fused multiply-add. Whether the installed torch does so, too, is tried out once
 for each size of kernel.
+
+Of floats the core keeps each sum. On one thread of a processor with AVX2 it takes a fourth to a twentieth of torch's
+time for a kernel of 3 to 41 and images of 16 to 512 px: for 224 px, 3 channels and a kernel of 23 1.6 ms in place of
+10.6, for the field of an elastic transform (one channel, a kernel of 41) 1.6 ms in place of 24.
 """
 
 from __future__ import annotations
@@ -10,20 +14,22 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import conv2d
+from torch.nn.functional import pad as torch_pad
 
-from fastpipe.kernels import planes
-from fastpipe.torch_modes import computes_by_default, float32_precision
+from fastpipe import core
+from fastpipe.core import planes as native
+from fastpipe.kernels import floats, planes
+from fastpipe.torch_modes import computes_by_default, float32_precision, multiplies_exactly, torch_modes_active
 
 WeightsOf: TypeAlias = "Callable[[int, float, torch.dtype, torch.device], Tensor]"
 """Makes the Gaussian weights along one axis."""
 
-_MOST_WEIGHTS = 4096  # of a kernel: trying a larger one takes more than a second
+_MOST_WEIGHTS = 1 << 14  # of a kernel: trying a larger one takes more than half a second
 
 
 def gaussian_kernel_1d(kernel_size: int, sigma: float, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -63,7 +69,7 @@ def blur_weights(
     columns, rows = kernel_size
     if columns // 2 >= width or rows // 2 >= height or columns * rows > _MOST_WEIGHTS or not columns & rows & 1:
         return None
-    if not computes_by_default() or not _is_known(channels, columns, rows):
+    if not computes_by_default() or not multiplies_exactly() or not _is_known(channels, columns, rows):
         return None
     along = _weights(weights_of, columns, sigma[0])
     return along, along if rows == columns and sigma[0] == sigma[1] else _weights(weights_of, rows, sigma[1])
@@ -100,6 +106,8 @@ def blurred_as_v2(image: Tensor, kernel_size: object, sigma: object = None) -> T
 
 
 def _blurred(image: Tensor, kernel_size: Sequence[int], sigma: Sequence[float], weights_of: WeightsOf) -> Tensor | None:
+    if image.dtype == torch.float32:
+        return _blurred_floats(image, kernel_size, sigma, weights_of)
     if image.ndim < 3 or image.dtype != torch.uint8 or not planes.is_plain(image):
         return None
     if image.ndim == 3:
@@ -109,6 +117,38 @@ def _blurred(image: Tensor, kernel_size: Sequence[int], sigma: Sequence[float], 
     channels, height, width = image.shape[-3:]
     weights = blur_weights(kernel_size, sigma, height, width, channels, weights_of)
     return None if weights is None else planes.by_job(image, lambda job: job.torch_blur(*weights))
+
+
+def _blurred_floats(
+    image: Tensor, kernel_size: Sequence[int], sigma: Sequence[float], weights_of: WeightsOf
+) -> Tensor | None:
+    """The same for an image or a batch of float32, in torch's memory layout."""
+    if image.ndim not in (3, 4) or image.shape[-3] not in (1, 3) or image.numel() == 0 or image.requires_grad:
+        return None
+    if not planes.is_plain(image) or torch_modes_active() or max(image.shape) > planes.MOST:
+        return None
+    if core.isa() == "portable" or torch.get_num_threads() > floats.MOST_THREADS:
+        return None
+    batch = image if image.ndim == 4 else image[None]
+    channels, height, width = batch.shape[1:]
+    is_last = floats.is_channels_last(batch)
+    # torch adds up a single channel whose strides pass for channels last in another order, up to kernels of some 30.
+    if height == width == 1 or (channels == 1 and is_last):
+        return None
+    weights = blur_weights(kernel_size, sigma, height, width, channels, weights_of)
+    result = None if weights is None else _convolved(batch, *weights)
+    if result is None:
+        return None
+    result = result.contiguous(memory_format=torch.channels_last if is_last else torch.contiguous_format)
+    return result if image.ndim == 4 else result[0]
+
+
+def _convolved(batch: Tensor, along: bytes, down: bytes) -> Tensor | None:
+    """The sums of a batch ``(N, C, H, W)`` of float32, mirrored at its edges; None if the core doesn't make them."""
+    batch, out = batch.contiguous(), torch.empty(batch.shape, dtype=torch.float32, device="cpu")
+    images, channels, *size = batch.shape
+    arguments = batch.data_ptr(), (images * channels, *size), along + down, (len(along) // 4, len(down) // 4)
+    return out if native.blur_floats(core.thread_context(), *arguments, out.data_ptr()) else None
 
 
 def _is_known(channels: int, columns: int, rows: int) -> bool:
@@ -121,29 +161,26 @@ def _is_known(channels: int, columns: int, rows: int) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _adds_in_order(channels: int, columns: int, rows: int, *settings: object) -> bool:
-    """True if torch adds up a kernel row by row, in one chain of fused multiply-adds for each value.
+    """True if torch adds up a kernel as the core: row by row, in one chain of fused multiply-adds for each value.
 
     Args:
         channels: the image's channels.
         columns, rows: the kernel's size.
         settings: other settings by which torch chooses its algorithm; keys of the cache.
     """
-    rng = np.random.default_rng(0)
-    kernel = (rng.uniform(0.5, 1, (rows, columns)) / (rows * columns)).astype(np.float32)
-    for height, width, step in ((12, 46, 1), (150, 211, 29)):  # sizes of the result: small with edges, and large
-        image = rng.integers(0, 256, (channels, height + rows - 1, width + columns - 1)).astype(np.float32)
-        weights = torch.from_numpy(kernel).expand(channels, 1, rows, columns)
-        results = []
+    generator = torch.Generator().manual_seed(0)
+    new: Any = {"generator": generator, "dtype": torch.float32, "device": "cpu"}
+    along, down = (torch.rand(size, **new).add_(0.5).div_(size) for size in (columns, rows))
+    kernel = torch.mul(down[:, None], along).expand(channels, 1, rows, columns)
+    factors = along.numpy().tobytes(), down.numpy().tobytes()
+    for height, width in ((12, 46), (150, 211)):  # small with edges, and large
+        size = max(height, rows // 2 + 1), max(width, columns // 2 + 1)
+        image = torch.randn((1, channels, *size), **new)
+        sums = _convolved(image, *factors)
         for layout in (torch.contiguous_format, torch.channels_last):  # of tensors, and of Pillow's images
-            pixels = torch.from_numpy(image)[None].contiguous(memory_format=layout)
+            pixels = torch_pad(image, [columns // 2] * 2 + [rows // 2] * 2, mode="reflect")
             with torch.no_grad():
-                results.append(conv2d(pixels, weights, groups=channels)[0, :, ::step, ::step].numpy())
-        sums = np.zeros(results[0].shape, np.float32)
-        wide = image.astype(np.float64)  # float64 holds the products and their sums without rounding
-        for y in range(rows):
-            for x in range(columns):
-                part = wide[:, y : y + height : step, x : x + width : step]
-                sums = (part * float(kernel[y, x]) + sums).astype(np.float32)
-        if not all(np.array_equal(sums, result) for result in results):
-            return False
+                known = conv2d(pixels.contiguous(memory_format=layout), kernel, groups=channels)
+            if sums is None or not torch.equal(known, sums):
+                return False
     return True

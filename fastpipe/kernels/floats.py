@@ -17,7 +17,7 @@ from fastpipe import core
 from fastpipe.core import planes as native
 from fastpipe.core.planes import FloatResize, FloatRounding, Hue
 from fastpipe.kernels import planes
-from fastpipe.torch_modes import float32_precision, torch_modes_active
+from fastpipe.torch_modes import multiplies_exactly, torch_modes_active
 
 
 def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor | None:
@@ -35,7 +35,7 @@ def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> T
     """
     if mode != "bilinear" or not antialias or batch.dtype not in _VALUES or batch.ndim != 4:
         return None
-    if torch.get_num_threads() > _MOST_THREADS:
+    if torch.get_num_threads() > MOST_THREADS:
         return None
     if batch.numel() == 0 or not planes.is_plain(batch) or batch.requires_grad or torch_modes_active():
         return None
@@ -43,8 +43,9 @@ def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> T
     return None if form is None else _resized(batch, size, form)
 
 
-_MOST_THREADS = 4
-"""torch resizes with all of its threads, the core with one, which is some four times as fast as one of torch's."""
+MOST_THREADS = 4
+"""torch resizes and blurs with all of its threads, the core with one, which is at least four times as fast as one of
+torch's."""
 _VALUES = {torch.float32: FloatResize.FLOATS, torch.uint8: FloatResize.FROM_BYTES | FloatResize.TO_BYTES}
 
 
@@ -62,9 +63,9 @@ def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor 
         channels *= images
     if not is_interleaved and of_column != 1:
         return None
-    values, is_last = _VALUES[batch.dtype], _is_channels_last(batch)
+    values, is_last = _VALUES[batch.dtype], is_channels_last(batch)
     if values:  # v1's conversion leaves no gaps, and its rounding gives one channel the strides of planes
-        is_last = batch.shape[1] > 1 and _is_channels_last(batch.to("meta", torch.float32))
+        is_last = batch.shape[1] > 1 and is_channels_last(batch.to("meta", torch.float32))
     layout = torch.channels_last if is_last else torch.contiguous_format
     out = torch.empty((*batch.shape[:2], new_height, new_width), dtype=batch.dtype, device="cpu", memory_format=layout)
     done = native.resize_floats(
@@ -79,7 +80,7 @@ def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor 
     return out if done else None
 
 
-def _is_channels_last(batch: Tensor) -> bool:
+def is_channels_last(batch: Tensor) -> bool:
     """True if torch gives a result of this tensor channels last: c10's ``is_channels_last_strides_2d``."""
     sizes, strides = batch.shape, batch.stride()
     least = 0
@@ -111,7 +112,7 @@ def hue_adjusted(image: Tensor, hue_factor: object, *, as_v1: bool = False) -> T
         return None
     if not planes.is_plain(image) or image.requires_grad or torch_modes_active():
         return None
-    if as_v1 and (image.ndim > 4 or not _is_hue_of_v1_known(float32_precision("matmul"))):
+    if as_v1 and (image.ndim > 4 or not multiplies_exactly() or not _has_strides_of_v1()):
         return None
     values = _HUES[image.dtype] | (Hue.V1 | Hue.TO_PIXELS if as_v1 else Hue.BYTES)
     if not image.is_contiguous() and image.movedim(-3, -1).is_contiguous():
@@ -139,17 +140,14 @@ def _hue_strides_of_v1(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 @functools.cache
-def _is_hue_of_v1_known(precision: str | None) -> bool:
-    """True if ``torch.einsum`` multiplies without a loss, and its result has the known strides.
-
-    Args:
-        precision: the precision of torch's products.
-    """
-    if (torch.get_float32_matmul_precision() != "highest") if precision is None else precision not in ("none", "ieee"):
-        return False
+def _has_strides_of_v1() -> bool:
+    """True if a result of ``torch.einsum`` has the known strides."""
     for shape in ((3, 4, 5), (1, 3, 4, 5), (2, 3, 4, 5)):
         *leading, channels, height, width = shape
-        mask, colors = torch.zeros(*leading, 6, height, width), torch.zeros(*leading, channels, 6, height, width)
+        mask, colors = (
+            torch.zeros((*leading, *sizes, height, width), dtype=torch.float32, device="cpu")
+            for sizes in ((6,), (channels, 6))
+        )
         if torch.einsum("...ijk, ...xijk -> ...xjk", mask, colors).stride() != _hue_strides_of_v1(shape):
             return False
     return True

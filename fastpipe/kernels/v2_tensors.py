@@ -432,7 +432,12 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
 )
 """The kernels by torchvision's name, with the arguments of torchvision's functions."""
 FLOAT_KERNELS: Mapping[str, Kernel] = MappingProxyType(
-    {"adjust_hue": _adjust_hue, "resize": _resize_floats, "resized_crop": _resized_crop_floats}
+    {
+        "adjust_hue": _adjust_hue,
+        "gaussian_blur": blurred_as_v2,
+        "resize": _resize_floats,
+        "resized_crop": _resized_crop_floats,
+    }
 )
 """The same for tensors that aren't uint8."""
 

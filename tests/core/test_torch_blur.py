@@ -135,4 +135,4 @@ def test_settings_of_torchs_count(asked: list[Any]) -> None:
     if core.available():
         assert {given[3] for given in asked} == {False}
     assert filters.blur_weights([3, 3], [1.0, 1.0], 40, 50, 1) is None  # torch chooses by the image's size
-    assert filters.blur_weights([99, 99], [1.0, 1.0], 400, 500, 3) is None
+    assert filters.blur_weights([129, 129], [1.0, 1.0], 400, 500, 3) is None

@@ -530,6 +530,25 @@ static void adjust_hues(source *from) {
     free(image), free(out[0]), free(out[1]);
 }
 
+/* Blurs floats of any size by any kernel, by all instruction sets alike. Memory ends with the image and the result. */
+static void blur_floats(source *from) {
+    const int32_t shape[3] = {below(from, 4), 1 + below(from, 40), 1 + below(from, 90)};
+    const int32_t kernel[2] = {1 + below(from, 12), 1 + below(from, 12)};
+    const size_t count = (size_t)(shape[0] * shape[1] * shape[2]), weights = (size_t)(kernel[0] + kernel[1]);
+    float *image = malloc(count * sizeof *image + 1), *factors = malloc(weights * sizeof *factors), *out[2];
+    for (int k = 0; k < 2; k++) out[k] = malloc(count * sizeof *image + 1);
+    if (!image || !factors || !out[0] || !out[1]) abort();
+    for (size_t k = 0; k < count; k++) image[k] = (float)(below(from, 4001) - 2000) / 77.0f;
+    for (size_t k = 0; k < weights; k++) factors[k] = (float)below(from, 1000) / 1777.0f;
+    const bool fits = kernel[0] / 2 < shape[2] && kernel[1] / 2 < shape[1] && kernel[0] & kernel[1] & 1;
+    for (int k = 0; k < 2; k++) {
+        const int status = fpc_blur_floats(contexts[k], image, shape, factors, kernel, out[k]);
+        if (status != (fits ? FPC_OK : FPC_BAD_OPERATION)) fail("floats are refused otherwise", status, fits);
+    }
+    if (fits && memcmp(out[0], out[1], count * sizeof *image)) fail("floats are blurred otherwise", 0, 0);
+    free(image), free(factors), free(out[0]), free(out[1]);
+}
+
 /* Draws any bytes, or any of COCO's characters, as run lengths, and turns planes by all instruction sets alike. */
 static void draw_masks(source *from, const uint8_t *input, size_t size) {
     const int32_t planes = 1 + below(from, 3), height = 1 + below(from, 90), width = 1 + below(from, 90);
@@ -572,11 +591,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     for (int k = 0; k < TAIL; k++) from.state = (from.state << 5 | from.state >> 59) ^ input[size - TAIL + (size_t)k];
     contexts[0] = best[from.state & 1];
     source other = from; /* the jobs below stay the same ones */
-    source masks = from, hues = from;
+    source masks = from, hues = from, blurs = from;
     if (one_in(&masks, 4)) draw_masks(&masks, input, size);
     if (one_in(&other, 4)) change_planes(&other, input, size);
     if (one_in(&other, 8)) resize_floats(&other);
     if (one_in(&hues, 16)) adjust_hues(&hues);
+    if (one_in(&blurs, 16)) blur_floats(&blurs);
     /* A copy that ends with the file's last byte, so that a sanitizer sees what is read after it. */
     size_t length = size - TAIL;
     const bool is_packed = length >= 4 && memcmp(input,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 from torchvision_here import module
 
 import fastpipe
@@ -21,6 +22,7 @@ F, T, V, VF, tv_tensors = (
 V1 = "torchvision.transforms._functional_tensor.resize"
 V2 = "torchvision.transforms.v2.functional._geometry.resize_image"
 BLUR = "torchvision.transforms._functional_tensor.gaussian_blur"
+BLUR_OF_V2 = "torchvision.transforms.v2.functional._misc.gaussian_blur_image"
 HUE = "torchvision.transforms._functional_tensor.adjust_hue"
 HUE_OF_V2 = "torchvision.transforms.v2.functional._color.adjust_hue_image"
 IMAGE = torch.rand(3, 97, 131, generator=torch.Generator().manual_seed(0))
@@ -39,6 +41,13 @@ TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
     "blurred bytes": (BLUR, lambda: F.gaussian_blur(BYTES, 5)),
     "blurred pixels": (BLUR, lambda: F.gaussian_blur((PIXELS * 255).to(torch.uint8), [7, 3], [2.0, 0.4])),
     "a blurred batch": (BLUR, lambda: F.gaussian_blur(BYTES.repeat(2, 1, 1, 1), [3, 9], 1.3)),
+    "blurred floats": (BLUR, lambda: F.gaussian_blur(IMAGE, 5)),
+    "blurred pixels of floats": (BLUR, lambda: F.gaussian_blur(PIXELS, [9, 3], [2.0, 0.4])),
+    "blurred gray": (BLUR, lambda: F.gaussian_blur(IMAGE[:1] - 0.5, 9)),
+    "blurred by a transform": (BLUR, lambda: T.GaussianBlur(23, (1.5, 1.5))(IMAGE)),
+    "blurred floats by v2": (BLUR_OF_V2, lambda: VF.gaussian_blur(IMAGE, 5)),
+    "blurred bytes by v2": (BLUR_OF_V2, lambda: VF.gaussian_blur(BYTES, [7, 5], [2.0])),
+    "a blurred class of v2's": (BLUR_OF_V2, lambda: V.GaussianBlur(5, (1.5, 1.5))(tv_tensors.Image(PIXELS))),
     "the hue of floats": (HUE, lambda: F.adjust_hue(IMAGE, 0.1)),
     "the hue of pixels": (HUE, lambda: F.adjust_hue(PIXELS, -0.1)),
     "the hue of bytes": (HUE, lambda: F.adjust_hue(BYTES, 0.1)),
@@ -59,7 +68,12 @@ LEFT: dict[str, Callable[[], Any]] = {
     "a trace": lambda: torch.jit.trace(lambda image: VF.resize(image, [50, 60]), IMAGE)(IMAGE),
     "a script": lambda: torch.jit.script(F.resize)(IMAGE, [50, 60], antialias=True),
     "the same size": lambda: VF.resize(IMAGE, [97, 131]),
-    "blurred floats": lambda: F.gaussian_blur(IMAGE, 5),
+    "blurred halves": lambda: F.gaussian_blur(IMAGE.bfloat16(), 5),
+    "blurred doubles": lambda: VF.gaussian_blur(IMAGE.double(), 5),
+    "blurred video by v2": lambda: VF.gaussian_blur(tv_tensors.Video(IMAGE[None]), 5),
+    "a gradient of a blur": lambda: F.gaussian_blur(IMAGE.clone().requires_grad_(), 5).detach(),
+    "blurred floats of two channels": lambda: F.gaussian_blur(IMAGE[:2], 5),
+    "a blurred batch of gray": lambda: VF.gaussian_blur(PIXELS[:1].repeat(2, 1, 1, 1), 5),
     "a blurred video": lambda: F.gaussian_blur(BYTES.repeat(2, 2, 1, 1, 1).flatten(0, 1), 5),
     "a traced blur": lambda: torch.jit.trace(lambda image: F.gaussian_blur(image, 5), BYTES)(BYTES),
     "the hue of halves": lambda: F.adjust_hue(IMAGE.half(), 0.1),
@@ -92,6 +106,25 @@ def test_values_and_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts(call()) == expected
 
 
+@pytest.mark.needs_core
+@pytest.mark.parametrize("library", [T, V], ids=["v1", "v2"])
+def test_an_elastic_transform_of_an_image(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The field of its displacements is blurred by the core."""
+    image = Image.fromarray(BYTES.permute(1, 2, 0).numpy())
+
+    def made() -> tuple[bytes, torch.Tensor]:
+        torch.manual_seed(5)
+        return library.ElasticTransform()(image).tobytes(), torch.get_rng_state()
+
+    expected = made()
+    monkeypatch.setattr(LEDGER, "_sites", {})
+    with fastpipe.install(check=0):
+        bytes_, state = made()
+        assert LEDGER.site("function", BLUR if library is T else BLUR_OF_V2).images == 2
+    assert bytes_ == expected[0]
+    assert torch.equal(state, expected[1])
+
+
 @pytest.mark.filterwarnings("ignore:.*TracerWarning|.*TorchScript|`torch.jit")
 @pytest.mark.parametrize("name", LEFT)
 def test_what_torchvision_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +144,8 @@ AT_ONCE: dict[str, Callable[[], Any]] = {
     "a small blur": lambda: F.gaussian_blur(BYTES[:, :25, :25], 5),
     "the hue of halves": LEFT["the hue of halves"],
     "the hue of gray": lambda: F.adjust_hue(IMAGE[:1], 0.1),
+    "gray that is blurred by few weights": lambda: F.gaussian_blur(IMAGE[:1], [5, 3]),
+    "gray that is blurred by few weights by v2": lambda: VF.gaussian_blur(IMAGE[:1], 3),
     "interleaved bytes": lambda: VF.resize((PIXELS * 255).to(torch.uint8), [50, 60]),
 }
 
@@ -121,7 +156,7 @@ def test_what_gains_nothing_goes_to_torchvision_at_once(name: str, monkeypatch: 
     monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert facts(AT_ONCE[name]()) == expected
-    assert not {site.name for site in LEDGER._sites.values()} & {V1, V2, BLUR, HUE, HUE_OF_V2}
+    assert not {site.name for site in LEDGER._sites.values()} & {V1, V2, BLUR, BLUR_OF_V2, HUE, HUE_OF_V2}
 
 
 @pytest.mark.parametrize("name", ["a trace", "a graph"])
@@ -154,6 +189,8 @@ def test_errors_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: VF.adjust_hue(IMAGE, -0.6),
         lambda: VF.adjust_hue(IMAGE[:2], 0.1),
     ]
+    calls += [lambda: F.gaussian_blur(IMAGE, 4), lambda: F.gaussian_blur(IMAGE, [301, 3], [1.0, 1.0])]
+    calls += [lambda: VF.gaussian_blur(IMAGE, 5, 0.0), lambda: VF.gaussian_blur(IMAGE, [5, 3, 1])]
     calls += [lambda: F.adjust_hue(IMAGE, "0.1"), lambda: VF.adjust_hue(IMAGE)]
 
     def errors() -> list[tuple[type, str]]:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torchvision_here import module
 
-from fastpipe.kernels import floats
+from fastpipe.kernels import filters, floats
 from fastpipe.transforms import functional as F
 
 interpolate = torch.nn.functional.interpolate
@@ -134,6 +134,85 @@ def test_hues_of_v1_multiply_as_torch_does_by_default() -> None:
     finally:
         torch.set_float32_matmul_precision(before)
     assert floats.hue_adjusted(image, 0.1, as_v1=True) is not None
+
+
+@pytest.mark.needs_core
+@settings(deadline=None)
+@given(
+    st.sampled_from((*LAYOUTS, "channels of a batch")),
+    st.sampled_from([1, 3]),
+    st.booleans(),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.sampled_from([[1, 1], [3, 3], [5, 5], [9, 3], [5, 23]]),
+    st.integers(0, 10**6),
+)
+def test_a_blur_has_torchvisions_values_and_layout(
+    layout: str, channels: int, as_v1: bool, height: int, width: int, kernel: list[int], seed: int
+) -> None:
+    if layout == "channels of a batch":
+        batch = image_of("batch", 3, height, width, seed)[:channels].transpose(0, 1)
+    else:
+        batch = image_of(layout, channels, height, width, seed)
+    theirs = module("torchvision.transforms._functional_tensor" if as_v1 else "torchvision.transforms.v2.functional")
+    ours = filters.blurred if as_v1 else filters.blurred_as_v2
+    for image in (batch, batch[0]):
+        result = ours(image, kernel, [1.7, 0.6])
+        if kernel[0] // 2 >= width or kernel[1] // 2 >= height:
+            assert result is None
+        elif result is not None:
+            assert floats.is_same(result, theirs.gaussian_blur(image, kernel, [1.7, 0.6]))
+        elif filters._is_known(3, *kernel) and height * width > 1:
+            assert channels == 1
+            assert min(kernel) <= 3 or layout.endswith("pixels")
+
+
+@pytest.mark.needs_core
+@pytest.mark.parametrize("value", [-0.0, 1e-42, float("inf"), float("-inf"), float("nan")])
+def test_a_blur_of_any_float(value: float) -> None:
+    """One of them, and nothing else: a sum of -0 is 0."""
+    theirs = module("torchvision.transforms._functional_tensor")
+    image = torch.rand(3, 20, 30)
+    image[0, 5, 7], image[1] = value, value
+    result = filters.blurred(image, [5, 5], [1.3, 1.3])
+    if result is not None:
+        expected = theirs.gaussian_blur(image, [5, 5], [1.3, 1.3])
+        assert torch.equal(result.nan_to_num(), expected.nan_to_num())
+        assert torch.equal(result.isnan(), expected.isnan())
+        assert result[1].signbit().tolist() == expected[1].signbit().tolist()
+
+
+@pytest.mark.needs_core
+def test_a_photo_and_a_field_are_blurred_by_the_core() -> None:
+    """This torch, as CI has it, adds up in the known order."""
+    assert filters.blurred(torch.rand(3, 224, 224), [23, 23], [1.5, 1.5]) is not None
+    assert filters.blurred_as_v2(torch.rand(1, 1, 60, 70), 41, 5.0) is not None
+
+
+@pytest.mark.needs_core
+def test_blurs_that_torch_has_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = torch.rand(3, 20, 30)
+    refused = [
+        image.half(),
+        image.double(),
+        image[:2],
+        image[0],
+        image[None, None],
+        image[:, :0],
+        image[:, :1, :1],
+        image.clone().requires_grad_(),
+        image.as_subclass(Subclass),
+        image.to("meta"),
+        image.to_sparse(),
+    ]
+    for blurred in (filters.blurred, filters.blurred_as_v2):
+        assert [blurred(one, [1, 1], [1.0, 1.0]) for one in refused] == [None] * len(refused)
+        for kernel in ([4, 3], [61, 3], [3, 41]):
+            assert blurred(image, kernel, [1.0, 1.0]) is None
+        with Mode():
+            assert blurred(image, [5, 5], [1.0, 1.0]) is None
+    monkeypatch.setattr(filters, "_adds_in_order", lambda *_: False)
+    assert filters.blurred(image, [5, 5], [1.0, 1.0]) is None
 
 
 @pytest.mark.parametrize("factor", [0.0, 0.1, -0.5])

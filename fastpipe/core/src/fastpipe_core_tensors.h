@@ -35,6 +35,11 @@ FPC_API int fpc_adjust_hue(const fpc_context *context, const void *in, const int
  * the result. strides: of channels, rows and columns; a row's values follow each other, or a pixel's do. */
 FPC_API int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5],
                               int flags, void *out);
+/* torchvision's gaussian_blur of float32 images: the sums of FPC_OP_TORCH_BLUR before they are rounded to bytes. shape:
+ * planes, height, width. weights: `kernel[0]` along rows, then `kernel[1]` down columns; both numbers are odd, and half
+ * of each is less than the image's size. `out` must not overlap `in`. */
+FPC_API int fpc_blur_floats(fpc_context *context, const float *in, const int32_t shape[3], const float *weights,
+                            const int32_t kernel[2], float *out);
 /* Adds up images of `count` bytes times weights (0 to 1, with the sum 1), in float32 and in order, and truncates. */
 FPC_API int fpc_mix_planes(const fpc_context *context, const uint8_t *const *images, const float *weights,
                            int image_count, int64_t count, uint8_t *out);

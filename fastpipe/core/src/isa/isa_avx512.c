@@ -66,6 +66,7 @@
 #include "adjust_simd.h"
 #include "blur_simd.h"
 #include "torch_blur_simd.h"
+#include "float_blur_simd.h"
 #include "hue_plain.h"
 #include "warp_simd.h"
 #include "grid_sample_simd.h"

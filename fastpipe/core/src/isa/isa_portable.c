@@ -21,6 +21,7 @@
 #include "adjust_plain.h"
 #include "blur_plain.h"
 #include "torch_blur_plain.h"
+#include "float_blur_plain.h"
 #include "hue_plain.h"
 #include "warp_plain.h"
 #include "grid_sample_plain.h"

@@ -18,6 +18,7 @@
 #include "bit_writer.h"
 #include "bitstream.h"
 #include "blur.h"
+#include "float_blur.h"
 #include "hue.h"
 #include "resample_coeffs.h"
 #include "idct.h"
@@ -190,6 +191,8 @@ typedef struct fpc_kernels {
     int32_t (*weigh_to_bytes)(const fpc_weighing *weighing, float margin, float *sums, uint8_t *out, int32_t *doubtful);
     /* Computes such groups again, adding in torch's order. */
     void (*weigh_exactly)(const fpc_exact_weighing *exact, const int32_t *groups, int32_t count, uint8_t *out);
+    /* Makes `count` rows, 1 to FPC_CONVOLVE_ROWS, of a convolution; reads a group after each row of the input. */
+    void (*convolve_rows)(const fpc_convolution *convolution, int32_t count);
     /* Turns the hue of `count` pixels; false if a float isn't from 0 to 1. */
     bool (*adjust_tensor_hue)(const fpc_hue_turn *turn, int64_t count);
     /* warp.c: computes the point in the image that each of `count` pixels of row y shows. */
@@ -283,6 +286,7 @@ typedef struct fpc_kernels {
         .weigh_in_order = weigh_in_order,                                                                              \
         .weigh_to_bytes = weigh_to_bytes,                                                                              \
         .weigh_exactly = weigh_exactly,                                                                                \
+        .convolve_rows = convolve_rows,                                                                                \
         .adjust_tensor_hue = adjust_tensor_hue,                                                                        \
         .warp_points = warp_points,                                                                                    \
         .warp_fixed = warp_fixed,                                                                                      \
