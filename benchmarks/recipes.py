@@ -4,9 +4,13 @@
 
 A row is one recipe: transforms of torchvision, timm and albumentations in an ImageFolder, several views of an image in
 `MultiView`, files opened by Pillow with fastpipe's opener and by `open_image`, loaders of other libraries' datasets
-converted by `fastpipe.convert`, a Compose called on loaded images, photos in archives, raw arrays, and operations on
-batches of tensors. A row's name begins with the library, or the interface. One thread, no workers. For whole scripts,
-see `benchmarks/untouched.py`.
+converted by `fastpipe.convert`, a Compose called on loaded images, samples with boxes or masks, photos in archives, raw
+arrays, and operations on batches of tensors. A row's name begins with the library, or the interface. One thread, no
+workers. For whole scripts, see `benchmarks/untouched.py`.
+
+Samples have eight boxes, or a mask file; the larger the photos, the more is saved by decoding only a part. Detection is
+RandomPhotometricDistort, RandomZoomOut, RandomIoUCrop, a flip and SanitizeBoundingBoxes; segmentation is
+RandomResizedCrop, a flip and colour; each begins with PIL images or with tensors.
 
 With albumentations, users decode by cv2, whose pixels differ a little; fastpipe's result has to equal that of the
 Compose on Pillow's pixels.
@@ -351,6 +355,87 @@ def on_loaded(name: str, by_v2: bool) -> Make:
     return row
 
 
+# -- samples with boxes or masks, in v2
+
+
+class WithTargets:
+    """Photos with boxes and masks, for fastpipe's `SampleDataset` and for datasets that users write."""
+
+    def __init__(self, photos: list[str], masks: Path) -> None:
+        self.photos = photos
+        self.sizes: list[tuple[int, int]] = []
+        self.masks: list[str] = []
+        for number, path in enumerate(photos):
+            with Image.open(path) as image:
+                height, width = image.height, image.width
+            rough = np.random.default_rng(number).integers(0, 21, (height // 64 + 1, width // 64 + 1), dtype=np.uint8)
+            mask = masks / f"mask-{number}.png"
+            Image.fromarray(rough.repeat(64, 0).repeat(64, 1)[:height, :width]).save(mask)
+            self.sizes.append((height, width))
+            self.masks.append(str(mask))
+
+    def boxes(self, index: int) -> np.ndarray[Any, Any]:
+        """Eight boxes ``(8, 4)`` in XYXY format."""
+        rng = np.random.default_rng(index)
+        size = np.array(self.sizes[index][::-1])
+        corners = rng.uniform(0, 0.7, (8, 2)) * size
+        return np.concatenate([corners, corners + rng.uniform(0.1, 0.3, (8, 2)) * size], 1).astype(np.float32)
+
+    def detection(self, index: int) -> tuple[Any, ...]:
+        return self.photos[index], {"boxes": fastpipe.Boxes(self.boxes(index)), "labels": torch.arange(8)}
+
+    def segmentation(self, index: int) -> tuple[Any, ...]:
+        return self.photos[index], fastpipe.MaskFile(self.masks[index])
+
+    def their_detection(self, index: int) -> tuple[Any, ...]:
+        kind = module("torchvision.tv_tensors").BoundingBoxes
+        boxes = kind(self.boxes(index), format="XYXY", canvas_size=self.sizes[index])
+        return Image.open(self.photos[index]).convert("RGB"), {"boxes": boxes, "labels": torch.arange(8)}
+
+    def their_segmentation(self, index: int) -> tuple[Any, ...]:
+        mask = module("torchvision.tv_tensors").Mask(Image.open(self.masks[index]))
+        return Image.open(self.photos[index]).convert("RGB"), mask
+
+
+def detection(library: Any) -> tuple[list[Any], list[Any]]:
+    """The transforms before and after the tensor."""
+    crop = [library.RandomPhotometricDistort(), library.RandomZoomOut(), library.RandomIoUCrop()]
+    steps = [*crop, library.RandomHorizontalFlip(), library.SanitizeBoundingBoxes()]
+    return steps, [library.ToDtype(torch.float32, scale=True)]
+
+
+def segmentation(library: Any) -> tuple[list[Any], list[Any]]:
+    """The transforms before and after the tensor."""
+    crop = [library.RandomResizedCrop((480, 480)), library.RandomHorizontalFlip()]
+    end = [library.ToDtype(torch.float32, scale=True), library.Normalize(MEAN, STD)]
+    return [*crop, library.ColorJitter(0.3, 0.3, 0.3)], end
+
+
+TASKS = {
+    "detection": (detection, WithTargets.their_detection, WithTargets.detection),
+    "segmentation": (segmentation, WithTargets.their_segmentation, WithTargets.segmentation),
+}
+
+
+def with_targets(task: str, tensor_first: bool) -> Make:
+    """The same transforms by torchvision in a dataset that a user wrote, and by fastpipe in `SampleDataset`."""
+
+    def compose(library: Any) -> Any:
+        steps, end = TASKS[task][0](library)
+        steps = [library.ToImage(), *steps] if tensor_first else [*steps, library.ToImage()]
+        return library.Compose([*steps, *end])
+
+    def row(photos: Path, files: int) -> Row:
+        paths = [path for path, _ in torchvision.datasets.ImageFolder(str(photos)).samples]
+        targets = WithTargets([paths[index] for index in spread(len(paths), min(files, 24))], Path(scratch().name))
+        theirs, ours_of = (functools.partial(sample_of, targets) for sample_of in TASKS[task][1:])
+        count, chain = len(targets.photos), compose(V)
+        mine = fastpipe.SampleDataset(ours_of, count, compose(module("fastpipe.transforms.v2")))
+        return Row(calls(lambda index: chain(*theirs(index)), range(count)), samples(mine, count), count)
+
+    return row
+
+
 # -- photos in archives, and raw arrays
 
 
@@ -461,6 +546,11 @@ ROWS: dict[str, Make] = {
     "convert: Subset of ImageFolder, TrivialAugmentWide": converted(subset, 32),
     "convert: Hugging Face's Dataset": converted(hugging_face, 32),
     **{f"loaded, v{1 + by_v2}: {name}": on_loaded(name, by_v2) for name in LOADED for by_v2 in (False, True)},
+    **{
+        f"samples: {task}, {'tensors' if tensor_first else 'PIL images'} first": with_targets(task, tensor_first)
+        for task in TASKS
+        for tensor_first in (False, True)
+    },
     "archives: zip": in_archive("zip"),
     "archives: tar": in_archive("tar"),
     "arrays: np.load": raw_arrays,
