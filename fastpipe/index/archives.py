@@ -22,7 +22,7 @@ from typing import IO, NamedTuple
 
 from fastpipe.errors import DatasetError
 from fastpipe.index.containers import ContainerListing, ContainerSource
-from fastpipe.index.folder_source import without_classes
+from fastpipe.index.folder_source import walk_order, without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
 from fastpipe.sources.cache import without_cache
 from fastpipe.sources.ranged import open_seekable
@@ -277,7 +277,7 @@ class ArchiveSource(ContainerSource):
         if not classes:
             raise without_classes(self.root)
         names = [name for name in images if name.count("/") > depth and name.startswith(skipped)]
-        names.sort(key=lambda name: _order(name, skipped))
+        names.sort(key=lambda name: (walk_order(posixpath.dirname(name)[len(skipped) :]), posixpath.basename(name)))
         for name in names:
             check_member(path, members[name])
         return ContainerListing(
@@ -287,12 +287,6 @@ class ArchiveSource(ContainerSource):
             [members[name].size for name in names],
             tuple(classes),
         )
-
-
-def _order(name: str, skipped: str) -> tuple[str, str, str]:
-    """The sort key of a name: its class, its folder as os.walk's paths sort, the name."""
-    folder, _, file = name.rpartition("/")
-    return name[len(skipped) :].partition("/")[0], folder.replace("/", os.sep), file
 
 
 def _only_folder(images: list[str], folders: set[str]) -> str:

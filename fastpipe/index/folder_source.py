@@ -52,11 +52,7 @@ class FolderSource(IndexSource):
         """Lists all folders, the root among them, in any order."""
 
     def list_files(self, known: Parts) -> Listing:
-        # In the order of os.walk's sorted tuples: by the whole path, separators included: "a-b" before "a/b" before
-        # "ab".
-        folders = sorted(
-            self.folders(known), key=lambda folder: (folder.path.partition("/")[0], folder.path.replace("/", os.sep))
-        )
+        folders = sorted(self.folders(known), key=lambda folder: walk_order(folder.path))
         root, *below = folders
         classes = sorted(root.subfolders)
         if not classes:
@@ -74,6 +70,14 @@ class FolderSource(IndexSource):
         folder_labels = np.array([-1, *(labels[folder.path.partition("/")[0]] for folder in below)], np.int32)
         table = merge(folders, np.repeat(folder_labels, [*map(len, folders)]))
         return Listing(table, classes, range(len(classes)))
+
+
+def walk_order(folder: str) -> tuple[str, str]:
+    """The sort key of a folder's path, relative to the root: the order of torchvision's samples.
+
+    Within a class it is that of os.walk's sorted tuples, separators included: "a-b" before "a/b" before "ab".
+    """
+    return folder.partition("/")[0], folder.replace("/", os.sep)
 
 
 def check_root(directory: str | Path) -> None:
