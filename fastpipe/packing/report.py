@@ -20,14 +20,14 @@ class PackResult:
     Attributes:
         command: ``"pack"`` or ``"unpack"``.
         source: the source's name.
-        target: the target, as given.
+        target: the target's absolute path.
         files: the number of files in the target.
         converted: the number of files that are packed (unpacked).
         exact: the number of converted files that restore (have) the JPEG's own bytes.
         kept: the number of unconverted files, by reason.
         bytes_before: the files' bytes in the source.
         bytes_after: the files' bytes in the target.
-        parts: the paths of the target's archives; for a folder, the folder.
+        parts: the number of the target's archives; 0 for separate files.
         resumed: the number of files that were in the target before this run.
         changes: changes of images that were made smaller first.
         left_out: files beside the source's images that no dataset reads, by ending; they aren't in the target.
