@@ -1,6 +1,6 @@
 """Arrays on disk in one file with a JSON header, which is written under another name and then renamed.
 
-    LOCATION/<generation>.index    magic bytes, length and checksum of the header (16 bytes), the header, the arrays
+    LOCATION/<generation>.index    magic bytes, length and checksum of the header (24 bytes), the header, the arrays
     LOCATION/lock                  locked by the process that writes
 
 The generation whose name sorts last is valid. A file never changes once it has its name, so processes that have one
