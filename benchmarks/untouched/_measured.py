@@ -71,33 +71,16 @@ def seed(number: int) -> None:
     np.random.seed(number)
 
 
-@functools.singledispatch
 def digest_of(value: Any, before: int) -> int:
     """A digest of a batch, together with what was before."""
+    if isinstance(value, dict):
+        value = [*map(str, value), *value.values()]
+    if isinstance(value, (list, tuple)):
+        return functools.reduce(lambda known, part: digest_of(part, known), value, before)
+    if isinstance(value, torch.Tensor):
+        before = zlib.crc32(f"{value.dtype}{tuple(value.shape)}".encode(), before)
+        return zlib.crc32(value.detach().contiguous().as_subclass(torch.Tensor).numpy().tobytes(), before)
     return zlib.crc32(pickle.dumps(value), before)
-
-
-@digest_of.register
-def _(value: torch.Tensor, before: int) -> int:
-    shape = f"{value.dtype}{tuple(value.shape)}".encode()
-    return zlib.crc32(
-        value.detach().contiguous().as_subclass(torch.Tensor).numpy().tobytes(), zlib.crc32(shape, before)
-    )
-
-
-@digest_of.register
-def _(value: list, before: int) -> int:
-    return functools.reduce(lambda known, part: digest_of(part, known), value, before)
-
-
-@digest_of.register
-def _(value: tuple, before: int) -> int:
-    return digest_of(list(value), before)
-
-
-@digest_of.register
-def _(value: dict, before: int) -> int:
-    return digest_of([*map(str, value), *value.values()], before)
 
 
 def look_at(batch: Any) -> None:
