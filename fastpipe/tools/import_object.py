@@ -29,7 +29,7 @@ def load_transform(place: str | None) -> Transform:
         PlanError: there is no such object, or it can't be called with an image.
     """
     if place is None:
-        return standard_transform()
+        return imagenet_transform()
     found: object = find_object(place)
     if not callable(found) and hasattr(found, "__getitem__") and hasattr(found, "transform"):
         found = found.transform
@@ -164,7 +164,7 @@ def _described(found: object) -> str:
     return f"a value of type {type(found).__name__}"
 
 
-def standard_transform() -> Transform:
+def imagenet_transform() -> Transform:
     """ImageNet's usual training transform: random crop to 224×224, flip, ``ToTensor``, ``Normalize``."""
     from fastpipe import transforms as T
 

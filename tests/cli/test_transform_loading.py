@@ -10,7 +10,7 @@ import pytest
 
 from fastpipe import transforms as T
 from fastpipe.errors import PlanError
-from fastpipe.tools.import_object import find_object, load_transform, standard_transform
+from fastpipe.tools.import_object import find_object, imagenet_transform, load_transform
 
 MODULE = '''
 import functools
@@ -70,8 +70,8 @@ def project(tmp_path: Path, tag: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_without_a_place_it_is_imagenets_training() -> None:
-    assert repr(load_transform(None)) == repr(standard_transform())
-    assert "RandomResizedCrop(size=(224, 224)" in repr(standard_transform())
+    assert repr(load_transform(None)) == repr(imagenet_transform())
+    assert "RandomResizedCrop(size=(224, 224)" in repr(imagenet_transform())
 
 
 @pytest.mark.parametrize(

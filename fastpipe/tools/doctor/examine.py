@@ -31,7 +31,7 @@ from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.workers import Probe, object_lists, threads_here, trial_batch_size
-from fastpipe.tools.import_object import standard_transform
+from fastpipe.tools.import_object import imagenet_transform
 from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.types import Transform
 
@@ -87,7 +87,7 @@ def doctor(
         )
     if transform is not None and not isinstance(subject, (str, os.PathLike)):
         raise DatasetError("transform= is for a path: a dataset or loader has its own.")
-    chosen = standard_transform() if transform is None else transform
+    chosen = imagenet_transform() if transform is None else transform
     examined = setup_of(subject, chosen, batch_size, workers)
     dataset, count = examined.dataset, len(examined.dataset)
     cpus, available = usable_cpus(), memory()
