@@ -182,7 +182,7 @@ def _from_parquet(path: str, columns: tuple[Column, Column]) -> Iterator[Block]:
         done = 0
         for batch in file.iter_batches(batch_size=_ROWS, columns=chosen):
             paths, labels = (batch.column(batch.schema.get_field_index(name)).to_pylist() for name in chosen)
-            yield _checked(f"{path}, row", done + 1, paths, labels)
+            yield Block(f"{path}, row", range(done + 1, done + 1 + len(paths)), paths, labels)
             done += len(paths)
 
 
@@ -194,32 +194,44 @@ def _from_sequences(paths: Sequence[object], labels: Any) -> Iterator[Block]:
     labels = labels.tolist() if hasattr(labels, "tolist") else labels  # arrays and tensors to Python's numbers
     left_paths, left_labels = iter(paths), iter(labels)
     for start in range(0, len(paths), _ROWS):
-        yield _checked("item", start, *(list(itertools.islice(left, _ROWS)) for left in (left_paths, left_labels)))
+        some, theirs = (list(itertools.islice(left, _ROWS)) for left in (left_paths, left_labels))
+        yield Block("item", range(start, start + len(some)), some, theirs)
 
 
-def _checked(source: str, first: int, paths: list[Any], labels: list[Any]) -> Block:
-    """Makes a block of paths and labels of any types; raises DatasetError for a bad row."""
-    block = Block(source, range(first, first + len(paths)), paths, labels)
-    if set(map(type, paths)) == {str} and all(paths) and set(map(type, labels)) in ({int}, {str}):
-        return block
+def _convert(block: Block, first: str | float | None) -> str | float | None:
+    """Converts a block's paths to str, and labels to int, float or str, in place; returns the list's first label.
+
+    `first` is None before the first row. Raises DatasetError for a bad row.
+    """
+    paths: list[Any] = block.paths
+    labels: list[Any] = block.labels
+    kinds = set(map(type, labels)) | ({type(first)} if first is not None else set())
+    alike = set(map(type, paths)) == {str} and all(paths) and kinds in ({int}, {float}, {str})
+    if alike and (kinds != {int} or SMALLEST <= min(labels) <= max(labels) <= LARGEST):
+        return labels[0] if first is None else first
     for place, (path, label) in enumerate(zip(paths, labels, strict=True)):
         name = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) and not isinstance(path, str) else path
         if not isinstance(name, str) or not name:
             raise DatasetError(f"{block.where(place)}: {path!r} is not a path")
-        paths[place] = name
         try:
-            labels[place] = _plain(label)
+            plain = _plain(label)
         except TypeError:
             where = block.where(place)
             raise DatasetError(f"{where}: the label {label!r} is neither a number nor a string") from None
-    return block
+        first = plain if first is None else first
+        if type(plain) is not type(first):
+            raise DatasetError(f"{block.where(place)}: the label {plain!r} is of another type than those before it")
+        if isinstance(plain, int) and not SMALLEST <= plain <= LARGEST:
+            raise DatasetError(f"{block.where(place)}: the label {plain} is outside of {SMALLEST} … {LARGEST}")
+        paths[place], labels[place] = name, plain
+    return first
 
 
 def _plain(label: str | float | SupportsIndex) -> str | float:
     """Converts a label to int, float or str; raises TypeError if it is neither a number nor a string."""
     if isinstance(label, str):
         return str(label)
-    return float(label) if isinstance(label, (float, np.floating)) else operator.index(label)
+    return float(label) if isinstance(label, (float, np.floating)) else int(operator.index(label))
 
 
 def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
@@ -241,8 +253,7 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
         first = None
         for block in blocks:
             if not texts:
-                first = block.labels[0] if first is None else first
-                _check_labels(block, first)
+                first = _convert(block, first)
             rooted = rooted and not (root and _any_whole(block.paths))
             if isinstance(first, float):
                 floats.extend(cast("list[float]", block.labels))
@@ -285,16 +296,3 @@ def pack_list_paths(paths: list[str]) -> bytes:
 def _any_whole(paths: Sequence[str]) -> bool:
     """True if one of some paths is absolute."""
     return "\0/" in "\0".join(["", *paths]) if os.sep == "/" else any(map(os.path.isabs, paths))
-
-
-def _check_labels(block: Block, first: str | float) -> None:
-    """Raises DatasetError unless all labels have the type of the list's first one, and integers fit int32."""
-    labels: Any = block.labels
-    if type(first) is int and set(map(type, labels)) == {int} and SMALLEST <= min(labels) <= max(labels) <= LARGEST:
-        return
-    kind = next(kind for kind in (int, float, str) if isinstance(first, kind))
-    for place, label in enumerate(block.labels):
-        if not isinstance(label, kind):
-            raise DatasetError(f"{block.where(place)}: the label {label!r} is of another type than those before it")
-        if isinstance(label, int) and not SMALLEST <= label <= LARGEST:
-            raise DatasetError(f"{block.where(place)}: the label {label} is outside of {SMALLEST} … {LARGEST}")
