@@ -159,8 +159,9 @@ class GrowingDataset(EpochSubset):
         window = self._window(self.dataset.epoch)
         self._state.begin(window)
         asked = np.asarray(places, np.int64)
-        if asked.size and not (asked.min() >= 0 and asked.max() < len(window)):
-            raise IndexError(f"place {asked.max()} is out of range: the epoch has {len(window)} samples")
+        outside = asked[(asked < 0) | (asked >= len(window))]
+        if len(outside):
+            raise IndexError(f"place {outside[0]} is out of range: the epoch has {len(window)} samples")
         found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
         return found
 

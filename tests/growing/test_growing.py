@@ -103,6 +103,8 @@ def test_a_file_that_is_not_there_is_left_out(make: Callable[..., GrowingDataset
     found = numbers(grown)
     assert found == expected[: len(found)]
     assert len(found) >= 8
+    with pytest.raises(IndexError, match="place -1 is out of range"):
+        grown.__getitems__([3, -1])
     with pytest.raises(IndexError, match="place"):
         grown.inner([len(found)])
     for epoch in range(1, 7):
