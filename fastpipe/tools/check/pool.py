@@ -36,9 +36,7 @@ _TAIL_BYTES = 2000
 _END_S = 5.0
 
 CHUNK = 1024
-"""Files in a chunk, of a few folders or of one shard. On a cluster, each chunk's task starts a process to read them."""
-
-_STEP = 16
+"""Files in a task on a cluster, which starts a process to read them."""
 
 
 class _Process:
@@ -263,5 +261,4 @@ def examine_on(
 def _examined(asked: tuple[list[Task], Rules, float]) -> list[tuple[int, FileFacts]]:
     """Examines a chunk in a cluster's worker, which starts a process to read the files."""
     tasks, rules, timeout_s = asked
-    chunks = [tasks[start : start + _STEP] for start in range(0, len(tasks), _STEP)]
-    return list(examine_all(iter(chunks), rules, 1, timeout_s))
+    return list(examine_all(iter([tasks]), rules, 1, timeout_s))
