@@ -5,8 +5,6 @@
 #include "context.h"
 #include "fastpipe_core_tensors.h"
 
-#define LARGEST_KERNEL 1023
-
 /* Copies a plane, and mirrors it at its edges, which aren't repeated. */
 static void mirror(const float *in, int32_t height, int32_t width, int32_t above, int32_t before, int64_t stride,
                    float *out) {
@@ -30,9 +28,7 @@ int fpc_blur_floats(fpc_context *context, const float *in, const int32_t shape[3
     const int32_t planes = shape[0], height = shape[1], width = shape[2], columns = kernel[0], rows = kernel[1];
     if (planes < 0 || height < 1 || width < 1 || height > FPC_LARGEST_SIDE || width > FPC_LARGEST_SIDE)
         return FPC_BAD_OPERATION;
-    if (columns < 1 || rows < 1 || columns % 2 == 0 || rows % 2 == 0) return FPC_BAD_OPERATION;
-    if (columns > LARGEST_KERNEL || rows > LARGEST_KERNEL) return FPC_BAD_OPERATION;
-    if (columns / 2 >= width || rows / 2 >= height) return FPC_BAD_OPERATION;
+    if (!fpc_kernel_fits(columns, rows, width, height)) return FPC_BAD_OPERATION;
     const int64_t stride = ((int64_t)width + columns - 1 + FPC_CONVOLVE_GROUP + 15) & ~(int64_t)15;
     const int64_t padded = ((int64_t)height + rows - 1) * stride, products = (int64_t)columns * rows;
     if ((uint64_t)(padded + products) > SIZE_MAX / sizeof(float)) return FPC_TOO_LARGE;
@@ -40,9 +36,7 @@ int fpc_blur_floats(fpc_context *context, const float *in, const int32_t shape[3
         (float *)(void *)fpc_buffer_need(&context->chain.images[0], (size_t)(padded + products) * sizeof(float));
     if (!memory) return FPC_NO_MEMORY;
     float *const image = memory, *const factors = memory + padded;
-    for (int32_t y = 0; y < rows; y++) {
-        for (int32_t x = 0; x < columns; x++) factors[(int64_t)y * columns + x] = weights[columns + y] * weights[x];
-    }
+    fpc_kernel_weights(weights, columns, rows, factors);
     memset(image, 0, (size_t)padded * sizeof(float)); /* what is after a row is read, too */
     for (int32_t plane = 0; plane < planes; plane++) {
         const int64_t at = (int64_t)plane * height * width;

@@ -7,7 +7,6 @@
 
 #include "operations.h"
 
-#define LARGEST_KERNEL 1023
 #define FLOAT_SLACK 64 /* floats after a row, which kernels read and write */
 #define UNIT 0x1p-24   /* the largest relative change by rounding to float32 */
 #define LARGEST_VALUE 255.0
@@ -136,9 +135,7 @@ int fpc_add_torch_blur(fpc_chain *chain, const fpc_operation *operation) {
     if (!blur) return FPC_NO_MEMORY;
     fpc_stage *stage = &blur->stage;
     const int32_t columns = given->columns, rows = given->rows;
-    if (!given->weights || columns < 1 || rows < 1 || columns % 2 == 0 || rows % 2 == 0) return FPC_BAD_OPERATION;
-    if (columns > LARGEST_KERNEL || rows > LARGEST_KERNEL) return FPC_BAD_OPERATION;
-    if (columns / 2 >= stage->width || rows / 2 >= stage->height) return FPC_BAD_OPERATION;
+    if (!given->weights || !fpc_kernel_fits(columns, rows, stage->width, stage->height)) return FPC_BAD_OPERATION;
     if (!are_weights(given->weights, columns) || !are_weights(given->weights + columns, rows)) return FPC_BAD_OPERATION;
     blur->columns = columns;
     blur->rows = rows;
@@ -150,9 +147,7 @@ int fpc_add_torch_blur(fpc_chain *chain, const fpc_operation *operation) {
     lay_out(blur, memory);
     memcpy(blur->along, given->weights, (size_t)columns * sizeof(float));
     memcpy(blur->down, given->weights + columns, (size_t)rows * sizeof(float));
-    for (int32_t y = 0; y < rows; y++) {
-        for (int32_t x = 0; x < columns; x++) blur->weights[y * columns + x] = blur->down[y] * blur->along[x];
-    }
+    fpc_kernel_weights(given->weights, columns, rows, blur->weights);
     blur->margin = margin_of(blur);
     return FPC_OK;
 }

@@ -6,7 +6,24 @@
 #ifndef FPC_TORCH_BLUR_H
 #define FPC_TORCH_BLUR_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#define FPC_LARGEST_KERNEL 1023
+
+/* True if a kernel's sides are odd, and half of each is less than the image's, which is mirrored at its edges. */
+static inline bool fpc_kernel_fits(int32_t columns, int32_t rows, int32_t width, int32_t height) {
+    if (columns < 1 || rows < 1 || columns % 2 == 0 || rows % 2 == 0) return false;
+    if (columns > FPC_LARGEST_KERNEL || rows > FPC_LARGEST_KERNEL) return false;
+    return columns / 2 < width && rows / 2 < height;
+}
+
+/* All weights of a kernel, row by row. factors: those along rows, then those down columns. */
+static inline void fpc_kernel_weights(const float *factors, int32_t columns, int32_t rows, float *weights) {
+    for (int32_t y = 0; y < rows; y++) {
+        for (int32_t x = 0; x < columns; x++) weights[(int64_t)y * columns + x] = factors[columns + y] * factors[x];
+    }
+}
 
 /* The values of a row that are rounded, or left in doubt, together. */
 #define FPC_DOUBT_GROUP 8
