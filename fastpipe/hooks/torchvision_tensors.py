@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from functools import partial
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.kinds import is_tensor
@@ -26,22 +25,22 @@ Floats of 8x8 take 73 µs in place of 140.
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces v1's functions in their module, or v2's in torchvision's table of functions for tensors."""
     if hasattr(module, "resize_image"):
-        for name, kind in _OF_V2.items():
-            _replace_in_table(module, name, kind, patches)
+        for of_v2 in _OF_V2:
+            _replace_in_table(module, of_v2, patches)
     else:
         for name, kind in _OF_V1.items():
             patches.wrap(module, name, partial(kind, f"{module.__name__}.{name}"))
 
 
-def _replace_in_table(module: ModuleType, name: str, kind: type[FasterFunction], patches: Patches) -> None:
+def _replace_in_table(module: ModuleType, kind: type[_OfV2], patches: Patches) -> None:
     import torch
     from torchvision import tv_tensors
 
     table = sys.modules["torchvision.transforms.v2.functional._utils"]
-    plain = getattr(module, f"{name}_image")
+    plain = getattr(module, f"{kind.function}_image")
     holder = SimpleNamespace(kernel=plain)
     patches.wrap(holder, "kernel", partial(kind, f"{plain.__module__}.{plain.__name__}"))
-    kernels = table._KERNEL_REGISTRY[getattr(module, name)]
+    kernels = table._KERNEL_REGISTRY[getattr(module, kind.function)]
     patches.put_item(kernels, torch.Tensor, holder.kernel)
     patches.put_item(kernels, tv_tensors.Image, table._kernel_tv_tensor_wrapper(holder.kernel))
 
@@ -80,8 +79,21 @@ class _Resize(FasterFunction):
         return None if rounding() is None else resize_tensor(img, size, interpolation, antialias)
 
 
-class _ResizeOfV2(FasterFunction):
+class _OfV2(FasterFunction):
+    """A function of v2's on tensors in main memory."""
+
+    function: ClassVar[str]
+
+    def make(self, image: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor | None:
+        from fastpipe.kernels import v2_tensors
+
+        return v2_tensors.run(self.function, image, *args, **kwargs)
+
+
+class _ResizeOfV2(_OfV2):
     """v2's antialiased resize of a tensor: bilinear, or also bicubic if torch computes with integers."""
+
+    function = "resize"
 
     def takes(
         self,
@@ -99,11 +111,6 @@ class _ResizeOfV2(FasterFunction):
         else:
             is_known = mode in ("bilinear", 2) and image.dtype is torch.float32
         return is_known and bool(antialias) and image.ndim > 2 and _is_large(image, size) and _is_plain(image)
-
-    def make(self, image: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor | None:
-        from fastpipe.kernels import v2_tensors
-
-        return v2_tensors.run("resize", image, *args, **kwargs)
 
 
 class _Hue(FasterFunction):
@@ -125,18 +132,15 @@ class _Hue(FasterFunction):
         return hue_adjusted(with_pixels(img), hue_factor, as_v1=True)
 
 
-class _HueOfV2(FasterFunction):
+class _HueOfV2(_OfV2):
     """v2's ``adjust_hue`` of bytes and floats."""
+
+    function = "adjust_hue"
 
     def takes(self, image: torch.Tensor, hue_factor: object) -> bool:
         import torch
 
         return image.dtype in (torch.uint8, torch.float32) and not _is_traced() and _is_plain(image)
-
-    def make(self, image: torch.Tensor, hue_factor: float) -> torch.Tensor | None:
-        from fastpipe.kernels import v2_tensors
-
-        return v2_tensors.run("adjust_hue", image, hue_factor)
 
 
 class _Blur(FasterFunction):
@@ -152,36 +156,31 @@ class _Blur(FasterFunction):
         return blurred(with_pixels(img), kernel_size, sigma)
 
 
-class _BlurOfV2(FasterFunction):
+class _BlurOfV2(_OfV2):
     """v2's blur of bytes and floats."""
+
+    function = "gaussian_blur"
 
     def takes(self, image: torch.Tensor, kernel_size: object, sigma: object = None) -> bool:
         return _is_blurred(image, kernel_size) and _is_plain(image)
-
-    def make(self, image: torch.Tensor, kernel_size: object, sigma: object = None) -> torch.Tensor | None:
-        from fastpipe.kernels import v2_tensors
-
-        return v2_tensors.run("gaussian_blur", image, kernel_size, sigma)
 
 
 def _is_blurred(image: torch.Tensor, kernel_size: object) -> bool:
     """True for bytes or floats unless torch is as fast as the core, or chooses its algorithm by the image's size."""
     import torch
 
-    if _is_traced() or image.numel() < {torch.uint8: _LEAST_BLURRED, torch.float32: 1}.get(image.dtype, math.inf):
+    if image.dtype not in (torch.uint8, torch.float32) or _is_traced():
         return False
     if image.ndim < 3 or image.shape[-3] not in (1, 3):
         return False
-    narrow = kernel_size if isinstance(kernel_size, (list, tuple)) else (kernel_size,)
-    return image.shape[-3] == 3 or not any(size in (1, 3) for size in narrow)
+    if image.numel() < (_LEAST_BLURRED if image.dtype is torch.uint8 else 1):
+        return False
+    sizes = kernel_size if isinstance(kernel_size, (list, tuple)) else (kernel_size,)
+    return image.shape[-3] == 3 or not any(size in (1, 3) for size in sizes)
 
 
 _OF_V1: dict[str, type[FasterFunction]] = {"adjust_hue": _Hue, "gaussian_blur": _Blur, "resize": _Resize}
-_OF_V2: dict[str, type[FasterFunction]] = {
-    "adjust_hue": _HueOfV2,
-    "gaussian_blur": _BlurOfV2,
-    "resize": _ResizeOfV2,
-}
+_OF_V2: tuple[type[_OfV2], ...] = (_HueOfV2, _BlurOfV2, _ResizeOfV2)
 
 
 def _is_traced() -> bool:

@@ -177,8 +177,8 @@ def _adds_in_order(channels: int, columns: int, rows: int, *settings: object) ->
         size = max(height, rows // 2 + 1), max(width, columns // 2 + 1)
         image = torch.randn((1, channels, *size), **new)
         sums = _convolved(image, *factors)
+        pixels = torch_pad(image, [columns // 2] * 2 + [rows // 2] * 2, mode="reflect")
         for layout in (torch.contiguous_format, torch.channels_last):  # of tensors, and of Pillow's images
-            pixels = torch_pad(image, [columns // 2] * 2 + [rows // 2] * 2, mode="reflect")
             with torch.no_grad():
                 known = conv2d(pixels.contiguous(memory_format=layout), kernel, groups=channels)
             if sums is None or not torch.equal(known, sums):
