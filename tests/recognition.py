@@ -170,7 +170,7 @@ USES = (
 
 
 def _tasks(root: str, names: list[str]) -> Iterator[Callable[[], dict[str, list[str]]]]:
-    """What a process each does; with all `TRANSFORMS`, each use is the first of one."""
+    """The tasks, each of a process; with all `TRANSFORMS`, each use is the first of some process."""
     for name in names:
         if name != "albumentations'":  # which torchvision's data sets don't call
             yield partial(first_samples, name, root)
