@@ -24,6 +24,18 @@ def test_headers_include_no_circle() -> None:
     assert len([*TopologicalSorter(headers).static_order()]) >= len(headers)
 
 
+def test_files_include_no_circle() -> None:
+    """A file stands above those whose headers it includes."""
+    files = {path.stem for path in SOURCES.rglob("*.c")}
+    included = {path.stem: set(_INCLUDED.findall(code(path))) for path in SOURCES.rglob("*.c")}
+    above = {
+        name: {header.removesuffix(".h") for header in headers} & files - {name} for name, headers in included.items()
+    }
+    assert "rgbx_pad" in above["operations"]
+    assert "packed_head" in above["packed"]
+    assert len([*TopologicalSorter(above).static_order()]) == len(files)
+
+
 def test_files_call_no_circle() -> None:
     """A file uses another one where it names what that one defines, itself or in a body that it includes."""
     bodies = {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "packed.h"
+#include "packed_head.h"
 
 /* Some systems refuse to read more than 2 GiB at once. */
 #define READ_AT_ONCE ((size_t)1 << 30)

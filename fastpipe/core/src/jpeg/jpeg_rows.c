@@ -8,7 +8,7 @@
 
 #include "codecs.h"
 #include "jpeg.h"
-#include "packed.h"
+#include "packed_head.h"
 #include "upsample.h"
 
 /* Bytes before a row, where one 16-bit number is written, and after it, because kernels process groups of 32. */

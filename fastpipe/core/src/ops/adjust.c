@@ -1,9 +1,10 @@
 /* adjust.c: changes of color, row by row, as Pillow's convert and ImageEnhance make them, and torchvision's hue of PIL
  * images. */
-#include "rgbx_pad.h"
-#include "operations.h"
-
 #include <string.h>
+
+#include "blend.h"
+#include "operations.h"
+#include "rgbx_pad.h"
 
 static int64_t bytes_of(const fpc_stage *stage) { return (int64_t)stage->width * stage->channels; }
 

@@ -1,10 +1,10 @@
 /* lut.c: operations that look each value up in a table of 256: a given table, or one computed from the whole image, as
  * in Pillow's ImageEnhance.Contrast and ImageOps. */
-#include "operations.h"
-
 #include <string.h>
 
+#include "blend.h"
 #include "histogram.h"
+#include "operations.h"
 #include "tensors.h"
 
 typedef struct lut_stage {

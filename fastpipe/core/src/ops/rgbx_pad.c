@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "operations.h"
+#include "blend.h"
 
 /* ---- an operation's rules ---- */
 

@@ -2,8 +2,9 @@
  * ImageEnhance, and torchvision's sharpness of uint8 tensors. */
 #include <string.h>
 
-#include "rgbx_pad.h"
+#include "blend.h"
 #include "operations.h"
+#include "rgbx_pad.h"
 #include "tensors.h"
 
 /* The fields that both stages share: the smoothed row and its neighbours. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "bytes.h"
-#include "packed.h"
+#include "packed_head.h"
 
 /* The section as it is read or written. */
 typedef struct fpc_original {

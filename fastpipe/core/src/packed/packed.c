@@ -1,5 +1,5 @@
 /* packed.c: gives a packed image's coefficients, one row of MCUs at a time. */
-#include "packed.h"
+#include "packed_head.h"
 
 #include <stdlib.h>
 #include <string.h>

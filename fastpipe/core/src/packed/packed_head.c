@@ -3,7 +3,7 @@
 
 #include "checksums.h"
 #include "entropy.h"
-#include "packed.h"
+#include "packed_head.h"
 
 const uint8_t fpc_packed_signature[8] = {0x89, 'F', 'P', 'J', '\r', '\n', 0x1A, '\n'};
 

@@ -1,6 +1,7 @@
-/* packed.h: packed images: a JPEG's coefficients in a form for vectors. core/packed_format.md has the format. */
-#ifndef FPC_PACKED_H
-#define FPC_PACKED_H
+/* packed_head.h: the head of packed images: a JPEG's coefficients in a form for vectors.
+ * core/packed_format.md has the format. */
+#ifndef FPC_PACKED_HEAD_H
+#define FPC_PACKED_HEAD_H
 
 #include <stdbool.h>
 
