@@ -68,8 +68,8 @@ def pack(
     """Pack the JPEGs of a dataset, so that they decode faster.
 
     Pixels, classes, targets, order, names and times stay the same, and unpacking restores the same files, byte for
-    byte. Each image is verified; other files are kept as they are. After an interrupt, the same command continues;
-    later, it adds new files.
+    byte, unless images are made smaller or the original bytes are discarded. Each image is verified; other files are
+    copied. After an interrupt, the same command continues; later, it adds new files.
 
     Example: fastpipe pack ~/photos/train ~/packed/train.zip
     """
@@ -106,8 +106,9 @@ def unpack(
 ) -> None:
     """Restore the JPEGs of a dataset's packed images.
 
-    They have the same bytes (verified by SHA-256), names and times; if the original bytes were discarded, the same
-    coefficients and metadata. Other files are kept as they are.
+    They have the bytes (verified by SHA-256), names and times of the JPEGs that were packed; if the original bytes were
+    discarded, the same coefficients and metadata. Images made smaller before packing stay smaller. Other files are
+    copied.
 
     Example: fastpipe unpack ~/packed/train.zip ~/photos/again
     """

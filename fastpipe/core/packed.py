@@ -57,6 +57,7 @@ LONGEST_HEAD = _FIXED + 3 * _TABLE + _ENTRY * -(-65_500 // 8) + _SUM
 _ENDING = re.compile(r"\.[^./\\:*?\"<>|\s\x00-\x1f]{1,15}")  # a file extension that every system accepts
 _ABOUT = struct.Struct("<32sq")  # SHA-256, and ns since 1970; the extension follows
 _UNKNOWN_TIME = -(1 << 63)
+_MADE_SMALLER = b"\0"  # after the extension
 
 _REASONS = {
     Status.UNKNOWN_FORMAT: "it isn't a JPEG",
@@ -79,11 +80,13 @@ class Original(NamedTuple):
         sha256: the SHA-256 of the file.
         modified_ns: when the file was last modified, in ns since 1970; None if unknown.
         ending: the extension of its name, with the dot; ``""`` if unknown.
+        made_smaller: the JPEG is a smaller copy of the user's file, which can't be restored.
     """
 
     sha256: bytes
     modified_ns: int | None = None
     ending: str = ""
+    made_smaller: bool = False
 
 
 def pack(
@@ -93,6 +96,7 @@ def pack(
     discard_original_bytes: bool = False,
     modified_ns: int | None = None,
     ending: str = "",
+    made_smaller: bool = False,
 ) -> bytes:
     """Packs a JPEG: the same coefficients and metadata, in about 1.2 times the bytes.
 
@@ -105,6 +109,7 @@ def pack(
         discard_original_bytes: leave those bytes out; `unpack` then makes another JPEG with the same coefficients.
         modified_ns, ending: modification time and extension of the file, for `original_of`. An extension that isn't
             valid on every system is left out.
+        made_smaller: whether the JPEG is a smaller copy of the user's file, for `original_of`.
 
     Raises:
         NotPackableError: the core doesn't decode it as Pillow does, or packing would lose something.
@@ -115,6 +120,7 @@ def pack(
     if not discard_original_bytes:
         time = _UNKNOWN_TIME if modified_ns is None else modified_ns
         about = _ABOUT.pack(hashlib.sha256(jpeg).digest(), time) + (ending.encode() if _is_ending(ending) else b"")
+        about += _MADE_SMALLER if made_smaller else b""
     status, packed = _convert(native().fpc_pack, jpeg, max_bytes, about, len(about or b""))
     if status != Status.OK:
         raise NotPackableError(_REASONS.get(Status(status), status_text(status)))
@@ -157,8 +163,14 @@ def original_of(packed: bytes) -> Original | None:
     section = packed[len(packed) - size :]
     length = section[0]
     digest, time = _ABOUT.unpack_from(section, 1)
-    ending = section[1 + _ABOUT.size : 1 + length].decode("utf-8", "replace")
-    return Original(digest, None if time == _UNKNOWN_TIME else time, ending if _is_ending(ending) else "")
+    rest = section[1 + _ABOUT.size : 1 + length]
+    ending = rest.removesuffix(_MADE_SMALLER).decode("utf-8", "replace")
+    return Original(
+        digest,
+        None if time == _UNKNOWN_TIME else time,
+        ending if _is_ending(ending) else "",
+        rest.endswith(_MADE_SMALLER),
+    )
 
 
 def _is_ending(text: str) -> bool:

@@ -40,14 +40,21 @@ def index_statistics(index: ImageIndex) -> dict[str, object]:
     return statistics
 
 
-def files_left_out(index: ImageIndex) -> dict[str, int]:
-    """For each ending, the number of files in a local index's folders or archive that aren't in the index."""
+def files_left_out(index: ImageIndex, own: tuple[str, ...] = ()) -> dict[str, int]:
+    """For each ending, the number of files in a local index's folders or archive that aren't in the index.
+
+    Args:
+        index: the index.
+        own: ends of names of files that fastpipe wrote itself, which don't count.
+    """
     counts: Counter[str] = Counter()
     for path in index.containers:
         counts.update(_ending(member.name) for member in list_members(path) if member.start >= 0)
     for folder in index.table.folders or ():
         with contextlib.suppress(OSError), os.scandir(index.prefix + folder) as entries:
-            counts.update(_ending(entry.name) for entry in entries if not is_folder(entry))
+            counts.update(
+                _ending(entry.name) for entry in entries if not (is_folder(entry) or entry.name.endswith(own))
+            )
     counts.subtract(_endings(index.table) if counts else ())
     return {ending: count for ending, count in counts.most_common() if count > 0}
 

@@ -25,6 +25,8 @@ class Converted(NamedTuple):
     change: Changes | None = None  # how the image was made smaller first; None if it wasn't
     # packing: the packed image restores the JPEG's bytes; unpacking: the JPEG has the bytes that were packed
     exact: bool = False
+    # the image is a smaller copy of the user's: made in this run or, unpacking, before it was packed
+    smaller: bool = False
     ending: str = ""  # the file name's ending for an unpacked JPEG
     # the original file's time of the last modification, in ns since 1970; None if unknown
     modified_ns: int | None = None
@@ -73,15 +75,19 @@ class Packing:
             modified_ns: the time of its last modification; None if unknown.
         """
         change = None
+        exact = not self.discard_original_bytes
+        kept = ""
         try:
             if self.smaller is not None:
                 data, change = self.smaller.apply(data)
-            if not self.discard_original_bytes:
-                return Converted(pack(data, ending=ending, modified_ns=modified_ns), "", change, exact=True)
-            packed = pack(data, discard_original_bytes=True)
+            if exact:
+                packed = pack(data, ending=ending, modified_ns=modified_ns, made_smaller=change is not None)
+            else:
+                packed = pack(data, discard_original_bytes=True)
+                kept = "" if same_coefficients(data, packed) else _UNPROVED
         except NotPackableError as error:
-            return Converted(data, _reason(data) or error.reason, change)
-        return Converted(packed, "", change) if same_coefficients(data, packed) else Converted(data, _UNPROVED, change)
+            kept = _reason(data) or error.reason
+        return Converted(data if kept else packed, kept, change, exact=exact and not kept, smaller=change is not None)
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,9 @@ class Unpacking:
         if original is None:
             return Converted(jpeg, ending=_JPEG)
         ending = original.ending if original.ending.lower() in IMAGES else _JPEG
-        return Converted(jpeg, exact=True, ending=ending, modified_ns=original.modified_ns)
+        return Converted(
+            jpeg, exact=True, smaller=original.made_smaller, ending=ending, modified_ns=original.modified_ns
+        )
 
 
 Conversion: TypeAlias = Packing | Unpacking

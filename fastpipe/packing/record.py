@@ -42,6 +42,7 @@ class Row(NamedTuple):
     change: Changes | None = None  # its change if it was made smaller first
     whole: Totals | None = None  # for a container that a cluster's worker wrote, the sums over its files
     exact: int = 0  # 1 if it is converted, and the JPEG's own bytes can be (or are) restored; else 0
+    smaller: int = 0  # 1 if the image was made smaller, in this run or (unpacking) before it was packed; else 0
 
     def placed_at(self, start: int) -> Row:
         """The row with offsets in the archive, for a piece that begins there at `start`."""
@@ -71,7 +72,8 @@ class Totals:
     before: int = 0
     after: int = 0
     changes: Changes = field(default_factory=Changes)  # changes of images that were made smaller first
-    exact: int = 0  # number of converted files for which the JPEG's own bytes can be (or are) restored
+    same_bytes: int = 0  # number of files whose own bytes are in the target, or can be (or are) restored from it
+    smaller: int = 0  # number of files whose image was made smaller
 
     def add(self, row: Row) -> None:
         """Adds the row of a file or a container; folders don't count."""
@@ -81,13 +83,16 @@ class Totals:
             return
         else:
             kept = Counter([row.kept] if row.kept else ())
-            more = Totals(1, kept, row.before, row.places[0].size, row.change or Changes(), row.exact)
+            smaller = row.smaller or int(row.change is not None)
+            same_bytes = int(not smaller and bool(row.exact or row.kept))
+            more = Totals(1, kept, row.before, row.places[0].size, row.change or Changes(), same_bytes, smaller)
         self.files += more.files
         self.kept.update(more.kept)
         self.before += more.before
         self.after += more.after
         self.changes += more.changes
-        self.exact += more.exact
+        self.same_bytes += more.same_bytes
+        self.smaller += more.smaller
 
 
 @contextlib.contextmanager
@@ -280,11 +285,17 @@ def _row(line: bytes) -> Row | None:
         if values["change"] is not None:
             values["change"] = Changes(*values["change"])
         if values["whole"] is not None:
-            files, kept, before, after, changes, *exact = values["whole"]
-            values["whole"] = Totals(files, Counter(kept), before, after, Changes(*changes), *exact)
+            values["whole"] = _totals(*values["whole"])
         return Row(**values)
     except (ValueError, TypeError, KeyError):  # a cut line is no valid JSON, or has too few fields
         return None
+
+
+def _totals(files: int, kept: Mapping[str, int], before: int, after: int, changes: list[float], *counts: int) -> Totals:
+    """The sums of a whole container; its counts of bytes and smaller images are 0 if it was recorded without both."""
+    changed = Changes(*changes)  # type: ignore[arg-type]  # integers and floats, as they were written
+    same_bytes, smaller = counts if len(counts) == 2 else (0, changed.images)
+    return Totals(files, Counter(kept), before, after, changed, same_bytes, smaller)
 
 
 def _digest(key: str) -> bytes:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from fastpipe.environment import line_width, versions
 from fastpipe.packing.smaller import Changes
 from fastpipe.reporting.output import format_bytes, pluralize, wrap_text
 
-SCHEMA = "fastpipe-pack/1"
+SCHEMA = "fastpipe-pack/2"
 """Identifies the layout of the JSON; the number grows when a key is removed or changes its meaning."""
 
 
@@ -23,7 +24,9 @@ class PackResult:
         target: the target's absolute path.
         files: the number of files in the target.
         converted: the number of files that are packed (unpacked).
-        exact: the number of converted files that restore (have) the JPEG's own bytes.
+        same_bytes: the number of files whose own bytes are restored by `unpack` (are restored), or that are copies.
+        made_smaller: the number of files whose image was made smaller, in this run or before it was packed. The other
+            files have the same pixels in other bytes: `same_pixels`.
         kept: the number of unconverted files, by reason.
         bytes_before: the files' bytes in the source.
         bytes_after: the files' bytes in the target.
@@ -39,7 +42,8 @@ class PackResult:
     target: str
     files: int
     converted: int
-    exact: int
+    same_bytes: int
+    made_smaller: int
     kept: dict[str, int]
     bytes_before: int
     bytes_after: int
@@ -51,25 +55,30 @@ class PackResult:
 
     def about(self) -> dict[str, object]:
         """The result as JSON values."""
-        values = {**asdict(self), "versions": versions("pillow"), "seconds": round(self.seconds, 3)}
+        values = asdict(self) | {"same_pixels": self.same_pixels, "seconds": round(self.seconds, 3)}
+        values["versions"] = versions("pillow")
         values["smaller"] = values.pop("changes") if self.changes.images else None
         if self.changes.images:
             psnr = {"psnr": self.changes.psnr, "lowest_psnr": self.changes.lowest_psnr}
             values["smaller"] |= {name: round(one, 3) if math.isfinite(one) else None for name, one in psnr.items()}
         return {"schema": SCHEMA, **values}
 
-    def _exactly(self) -> str:
-        """Says how many of the converted files restore, or are, the original JPEGs."""
+    @property
+    def same_pixels(self) -> int:
+        """The number of files whose pixels come back (are back) in other bytes."""
+        return self.files - self.same_bytes - self.made_smaller
+
+    def _compared(self) -> list[str]:
+        """Says in lines what the files of the target have in common with the source's files, as it was compared."""
         packs = self.command == "pack"
-        if self.exact == self.converted:
-            return f"all of them {'give' if packs else 'are'} the original JPEGs, byte for byte"
-        if self.exact:
-            others = self.converted - self.exact
-            return (
-                f"{self.exact:,} of them {'give' if packs else 'are'} the original JPEGs, byte for byte; of "
-                f"{others:,} the original bytes were discarded"
-            )
-        return "their original bytes were discarded: JPEGs made of them have the same coefficients and metadata"
+        if self.same_bytes == self.files:
+            return [f"all of them {'give' if packs else 'are'} the original JPEGs, byte for byte"]
+        counts = {
+            "all bytes": self.same_bytes,
+            f"the pixels{'' if packs else ' of the packed image'}, without the original bytes": self.same_pixels,
+            "a smaller image: the original can't be restored": self.made_smaller,
+        }
+        return ["the target keeps of each file:", *_column(counts)]
 
     def __str__(self) -> str:
         done = f"{self.command}ed"
@@ -82,8 +91,8 @@ class PackResult:
             lines.append(f"{pluralize(self.resumed, 'file')} of {self.files:,} were there before")
         ratio = f", {self.bytes_after / self.bytes_before:.2f} times" if self.bytes_before else ""
         lines.append(f"bytes: {format_bytes(self.bytes_before)} before, {format_bytes(self.bytes_after)} after{ratio}")
-        if self.converted:
-            lines.append(self._exactly())
+        if self.converted or self.made_smaller:
+            lines += self._compared()
         if changes := self.changes if self.changes.images else None:
             lines.append(
                 f"made smaller before: {pluralize(changes.images, 'image')}, "
@@ -92,10 +101,14 @@ class PackResult:
                 f"{changes.psnr:.1f} dB PSNR, {changes.lowest_psnr:.1f} dB at the worst"
             )
         if self.kept:
-            lines.append("kept as they are:")
-            digits = max(len(f"{count:,}") for count in self.kept.values())
-            lines += [f"  {count:>{digits},}  {reason}" for reason, count in self.kept.items()]
+            lines += [f"not {done}:", *_column(self.kept)]
         if self.left_out:
             endings = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
             lines.append(f"not copied, as no dataset reads them: files with the endings {endings}")
         return "\n".join(wrap_text(line, width=line_width()) for line in lines)
+
+
+def _column(counts: Mapping[str, int]) -> list[str]:
+    """A line for each count that isn't 0, and what it counts."""
+    digits = max(len(f"{count:,}") for count in counts.values())
+    return [f"  {count:>{digits},}  {what}" for what, count in counts.items() if count]

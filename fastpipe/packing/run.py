@@ -84,7 +84,8 @@ def pack(
     The target has the same classes, targets, order, names and times; the ending of packed images is ``.fpj``. `unpack`
     restores the same files, byte for byte. Each image is verified: the JPEG is restored from the packed image and
     compared, and the written file is read back and compared. JPEGs that can't be packed so, and other formats, are kept
-    as they are. The source is never changed.
+    as they are. The source is never changed. The originals of images made smaller can't be restored; `unpack` gives the
+    smaller ones.
 
     After an interrupt, a kill or a full disk, the same call continues where the run stopped, and ends with the same
     bytes. After a complete run, the same call adds files that have come to the source since.
@@ -139,7 +140,7 @@ def unpack(
     scheduler: str | None = None,
     progress: bool = True,
 ) -> PackResult:
-    """Restores the JPEGs of packed images with the same bytes (verified by SHA-256), names and times.
+    """Restores the JPEGs that were packed with the same bytes (verified by SHA-256), names and times.
 
     If the original bytes were discarded, it makes JPEGs with the same coefficients and metadata, so the same pixels in
     every decoder. They end in ``.jpg``; but ``cat.jpeg.fpj`` becomes ``cat.jpeg``. Other files are kept as they are.
@@ -210,7 +211,8 @@ def _run(
                     target=target.path,
                     files=totals.files,
                     converted=totals.files - totals.kept.total(),
-                    exact=totals.exact,
+                    same_bytes=totals.same_bytes,
+                    made_smaller=totals.smaller,
                     kept=dict(totals.kept.most_common()),
                     bytes_before=totals.before,
                     bytes_after=totals.after,

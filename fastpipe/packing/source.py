@@ -26,6 +26,7 @@ from fastpipe.index.table import number_labels
 from fastpipe.index.table_source import TableSource
 from fastpipe.packing.items import Item
 from fastpipe.packing.names import Ending, checked, in_a_folder, sample_key
+from fastpipe.packing.record import NAME as RECORD
 from fastpipe.packing.samples import shard_items, table_items
 from fastpipe.paths import absolute_path, is_url, local_path
 from fastpipe.sources import ByteSource
@@ -188,7 +189,7 @@ class PackSource:
         """For each ending, the number of files in the source's folders or archive that aren't among its images."""
         if self.index is None or self.containers is not None or self.is_remote:
             return {}
-        return files_left_out(self.index)
+        return files_left_out(self.index, own=(RECORD,))
 
 
 def open_source(given: object, image: str | None, label: str | None, options: BuildOptions) -> PackSource:

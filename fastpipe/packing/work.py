@@ -142,7 +142,7 @@ def _converted(task: Task) -> Iterator[tuple[Row, list[tuple[str, bytes, int | N
         if converted.modified_ns is not None:
             modified_ns = converted.modified_ns
         row = row._replace(before=len(data), stamp=stamp, crc=zlib.crc32(data), kept=converted.kept)
-        row = row._replace(change=converted.change, exact=int(converted.exact))
+        row = row._replace(change=converted.change, exact=int(converted.exact), smaller=int(converted.smaller))
         yield row, [(name, converted.data, modified_ns), *((*beside, None) for beside in item.beside)]
 
 

@@ -39,7 +39,7 @@ def test_a_folder_there_and_back(root: Path, tmp_path: Path) -> None:
     said = " ".join(result.output.split())
     for line in (
         f"3 images packed to {tmp_path / 'out.zip'} in",
-        "kept as they are: 1 it is PNG, no JPEG",
+        "not packed: 1 it is PNG, no JPEG",
         "files with the endings .txt 1",
         "bytes: ",
     ):
@@ -50,6 +50,9 @@ def test_a_folder_there_and_back(root: Path, tmp_path: Path) -> None:
     result = run("unpack", tmp_path / "out.zip", tmp_path / "back")
     assert result.exit_code == 0, result.output
     assert "3 images unpacked to" in result.output
+    run("pack", root, tmp_path / "out")
+    assert (tmp_path / "out" / "fastpipe-pack.jsonl").exists()
+    assert ".jsonl" not in run("unpack", tmp_path / "out", tmp_path / "again").output
     assert len(fastpipe.ImageFolder(tmp_path / "back")) == 4
 
 
@@ -59,7 +62,7 @@ def test_json_and_quiet(root: Path, tmp_path: Path) -> None:
     assert about.pop("seconds") > 0
     smaller = about.pop("smaller")
     assert smaller["images"] == 4
-    assert (about["schema"], about["command"]) == ("fastpipe-pack/1", "pack")
+    assert (about["schema"], about["command"]) == ("fastpipe-pack/2", "pack")
     assert (about["files"], about["converted"], about["parts"], about["resumed"]) == (4, 3, 2, 0)
     assert about["kept"] == {"it is PNG, no JPEG": 1}
     assert about["left_out"] == {".txt": 1}

@@ -220,6 +220,9 @@ def test_what_is_known_of_the_file() -> None:
     assert original_of(pack(data, ending=".größe", modified_ns=1 << 62)) == Original(digest, 1 << 62, ".größe")
     for ending in ("JPEG", "./x", ".a\\b", ".", ".a.b", "." + "x" * 40, ".\n", ".\ud800"):
         assert original_of(pack(data, ending=ending)) == Original(digest, None, "")
+    assert original_of(pack(data, ending=".jpg", made_smaller=True)) == Original(digest, None, ".jpg", True)
+    assert original_of(pack(data, ending=".j pg", made_smaller=True)) == Original(digest, None, "", True)
+    assert unpack(pack(data, ending=".jpg", made_smaller=True)) == data
     assert original_of(pack(data, discard_original_bytes=True)) is None
 
 

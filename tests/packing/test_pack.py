@@ -23,7 +23,7 @@ import fastpipe
 from fastpipe import readers
 from fastpipe.core import packed as format
 from fastpipe.errors import ConfigError, DatasetError
-from fastpipe.packing import conversions, pack, run, unpack
+from fastpipe.packing import conversions, pack, record, run, unpack
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 
@@ -61,7 +61,8 @@ def test_class_folders_to_every_target_and_back(folder: Path, tmp_path: Path, na
         assert_same(fastpipe.ImageFolder(tmp_path / "back"), given)
         found = {name.removeprefix("back/"): data for name, data in contents(tmp_path / "back").items()}
         assert found == {name.removeprefix("train/"): data for name, data in before.items()}
-    assert (result.exact, back.exact) == (11, 11)
+    assert (result.same_bytes, result.same_pixels, result.made_smaller) == (14, 0, 0)
+    assert (back.same_bytes, back.same_pixels, back.made_smaller) == (back.files, 0, 0)
     assert contents(folder) == before
 
 
@@ -70,8 +71,11 @@ def test_coefficients_and_segments_come_back(folder: Path, tmp_path: Path) -> No
     data = corpus.with_segment(data, 0xFE, b"a comment")
     (folder / "cat" / "0.jpg").write_bytes(data)
     result = pack(folder, tmp_path / "out", discard_original_bytes=True)
-    assert "their original bytes were discarded" in str(result)
-    assert unpack(tmp_path / "out", tmp_path / "back").exact == result.exact == result.about()["exact"] == 0
+    assert "11 the pixels, without the original bytes" in " ".join(str(result).split())
+    assert "byte for byte" not in str(result)
+    for one in (result, unpack(tmp_path / "out", tmp_path / "back")):
+        assert (one.same_bytes, one.same_pixels, one.made_smaller) == (3, 11, 0)
+        assert (one.about()["same_bytes"], one.about()["same_pixels"]) == (3, 11)
     assert (tmp_path / "back" / "dog" / "progressive.jpg").exists()  # progressive.jpeg, whose ending went, too
     back = (tmp_path / "back" / "cat" / "0.jpg").read_bytes()
     assert format.same_coefficients(back, format.pack(data))
@@ -148,7 +152,7 @@ def test_a_file_that_cannot_come_back_is_kept(folder: Path, tmp_path: Path) -> N
     result = pack(folder, tmp_path / "out")
     assert result.kept["its own bytes can't be made again from its coefficients"] == 1
     assert (tmp_path / "out" / "cat" / "zz.jpg").read_bytes() == data
-    assert result.exact == result.converted == 11
+    assert (result.converted, result.same_bytes) == (11, result.files)
     assert "11 images packed" in str(result)
     assert "all of them give the original JPEGs, byte for byte" in " ".join(str(result).split())
     assert pack(folder, tmp_path / "others", discard_original_bytes=True).converted == 12
@@ -169,7 +173,7 @@ def test_a_target_is_gone_on_with_as_it_was_begun(folder: Path, tmp_path: Path) 
     record.write_text("".join(json.dumps(line) + "\n" for line in older))
     (folder / "cat" / "new.jpg").write_bytes(corpus.jpeg(8, 9))
     result = pack(folder, tmp_path / "out", discard_original_bytes=True)
-    assert (result.resumed, result.files, result.exact) == (14, 15, 0)
+    assert (result.resumed, result.files, result.same_bytes, result.same_pixels) == (14, 15, 3, 12)
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
@@ -363,6 +367,67 @@ def test_smaller(folder: Path, tmp_path: Path) -> None:
         pack(folder, tmp_path / "out")
     with pytest.raises(ConfigError, match="max_side=0"):
         pack(folder, tmp_path / "other", max_side=0)
+
+
+@pytest.mark.parametrize("discard", [False, True])
+@pytest.mark.parametrize("name", ["out", "out.zip", "s-{000..}.tar"])
+def test_what_is_said_of_bytes_is_what_comes_back(tmp_path: Path, name: str, discard: bool) -> None:
+    """A set of all kinds: each file that comes back is compared with its original, and counted as the report counts."""
+    source = tmp_path / "train" / "class"
+    source.mkdir(parents=True)
+    files = {
+        "small.jpg": corpus.jpeg(20, 30),
+        "large.jpg": corpus.jpeg(60, 90),
+        "progressive.jpg": corpus.save(corpus.photo(70, 50), "JPEG", progressive=True),
+        "cmyk.jpg": corpus.save(Image.fromarray(corpus.photo(16, 16)).convert("CMYK"), "JPEG"),
+        "large-cmyk.jpg": corpus.save(Image.fromarray(corpus.photo(50, 60)).convert("CMYK"), "JPEG"),
+        "tiny.png": corpus.save(corpus.photo(9, 7), "PNG"),
+        "picture.png": corpus.save(corpus.photo(90, 70), "PNG"),
+        "small-progressive.jpg": corpus.save(corpus.photo(13, 31), "JPEG", progressive=True),
+    }
+    for file, data in files.items():
+        (source / file).write_bytes(data)
+    packed = pack(tmp_path / "train", tmp_path / name, max_side=40, discard_original_bytes=discard)
+    unpacked = unpack(str(tmp_path / name).replace("{000..}", "*"), tmp_path / "back.zip")
+    with zipfile.ZipFile(tmp_path / "back.zip") as archive:
+        stems = {Path(member).stem: archive.read(member) for member in archive.namelist() if ".cls" not in member}
+    same_bytes = same_pixels = smaller = 0
+    for file, data in files.items():
+        back = stems[Path(file).stem]
+        with Image.open(io.BytesIO(data)) as one, Image.open(io.BytesIO(back)) as other:
+            same_bytes += back == data
+            same_pixels += back != data and one.size == other.size and one.tobytes() == other.tobytes()
+            smaller += one.size != other.size
+    assert (same_bytes, same_pixels, smaller) == ((2, 2, 4) if discard else (4, 0, 4))
+    assert (packed.same_bytes, packed.same_pixels, packed.made_smaller) == (same_bytes, same_pixels, smaller)
+    for result in (packed, pack(tmp_path / "train", tmp_path / name, max_side=40, discard_original_bytes=discard)):
+        said = " ".join(str(result).split())
+        assert "byte for byte" not in said
+        assert f"{same_bytes} all bytes" in said
+        assert f"{smaller} a smaller image: the original can't be restored" in said
+        assert ("the pixels, without the original bytes" in said) == discard
+        assert "kept as they are" not in said
+        about = result.about()
+        assert (about["same_bytes"], about["same_pixels"], about["made_smaller"]) == (same_bytes, same_pixels, smaller)
+    labels = len(files) if "{" in name else 0  # members of shards beside the images, which are copied
+    if not discard:  # what unpack finds in the packed images; other files, it copies
+        assert (unpacked.same_bytes, unpacked.same_pixels, unpacked.made_smaller) == (6 + labels, 0, 2)
+        assert "2 a smaller image: the original can't be restored" in " ".join(str(unpacked).split())
+        assert "byte for byte" not in str(unpacked)
+    else:
+        assert (unpacked.same_bytes, unpacked.same_pixels, unpacked.made_smaller) == (4 + labels, 4, 0)
+        assert "4 the pixels of the packed image, without the original bytes" in " ".join(str(unpacked).split())
+
+
+def test_a_record_without_counts_of_bytes_claims_none(folder: Path, tmp_path: Path) -> None:
+    """One of a container that was written as a whole, before made-smaller images were counted."""
+    files, kept, before, after = 9, {"it is PNG, no JPEG": 2}, 900, 800
+    old = [files, kept, before, after, [3, 90, 30, 60, 50, 1.0, 0.5], 7]
+    line = json.dumps(["s.tar", 1, 2, 3, 4, "", 9, "s.tar", 5, [], None, old, 0]).encode() + b"\n"
+    row = record._row(line)
+    assert row is not None
+    assert row.whole is not None
+    assert (row.whole.files, row.whole.same_bytes, row.whole.smaller) == (9, 0, 3)
 
 
 def test_what_is_not_proved_is_kept(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
