@@ -37,7 +37,7 @@ __all__ = [
     "get_requires_for_build_wheel",
 ]
 
-Settings = dict[str, Any] | None
+Settings = "dict[str, Any] | None"  # a text: Python 3.9 imports this, too, and pip then says which Python it takes
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "fastpipe" / "core"
