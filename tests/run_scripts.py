@@ -11,9 +11,14 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent
 
 
+def variables(**more: str) -> dict[str, str]:
+    """The environment of a process that finds the tests' helpers and this checkout."""
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH", "")])])
+    return {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "COLUMNS": "1000", **more}
+
+
 def run_python(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """A finished process of this Python's, which finds the tests' helpers and this checkout."""
-    path = os.pathsep.join([str(TESTS), str(TESTS.parent), *filter(None, [os.environ.get("PYTHONPATH", "")])])
     return subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
@@ -21,7 +26,7 @@ def run_python(*arguments: str, cwd: Path, **environment: str) -> subprocess.Com
         encoding="utf-8",
         stdin=subprocess.DEVNULL,
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8", "COLUMNS": "1000", **environment},
+        env=variables(**environment),
         timeout=300,
         check=False,
     )

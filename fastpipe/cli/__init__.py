@@ -7,13 +7,15 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 from fastpipe.atomic_write import NO_ROOM
 from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
 from fastpipe.errors import FastpipeError, FastpipeWarning
 from fastpipe.hooks.run import ScriptAsked, ask_at_once, run_script
+from fastpipe.standard_error import print_error
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -31,39 +33,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ask_at_once(sys.argv[1:] if arguments is None else arguments)
         from fastpipe.cli.app import app
 
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="replace")  # don't fail if an old code page lacks µ or an arrow
-        with warnings.catch_warnings():
+        with _unencodable_replaced(), warnings.catch_warnings():
             _show_warnings_in_a_line()
             try:
                 app(args=arguments, prog_name="fastpipe")
             finally:
-                sys.stdout.flush()
+                if sys.stdout is not None:
+                    sys.stdout.flush()
     except ScriptAsked as script:
         asked = script
     except KeyboardInterrupt:  # outside of a command: during imports, or at the end
         say_interrupted()
         sys.exit(INTERRUPTED)
     except FastpipeError as error:
-        print(f"fastpipe: error: {error}", file=sys.stderr)
+        print_error(f"fastpipe: error: {error}")
         sys.exit(1)
     except BrokenPipeError:  # the reader of the pipe has closed it
         _drop_output()
         sys.exit(1)
     except OSError as error:
         if error.filename is not None:  # a file named on the command line
-            print(f"fastpipe: error: {error.strerror}: {error.filename!r:.200}", file=sys.stderr)
+            print_error(f"fastpipe: error: {error.strerror}: {error.filename!r:.200}")
             sys.exit(1)
         if error.errno not in (*NO_ROOM, errno.EFBIG):
             raise
-        print(f"fastpipe: error: the output can't be written: {error.strerror}", file=sys.stderr)
+        print_error(f"fastpipe: error: the output can't be written: {error.strerror}")
         _drop_output()
         sys.exit(1)
     finally:
         sys.excepthook = hook  # typer has replaced it
     if asked is not None:
         run_script(asked.script, **asked.options)
+
+
+@contextmanager
+def _unencodable_replaced() -> Iterator[None]:
+    """Prints a question mark for each character that an old code page lacks, such as µ or an arrow."""
+    streams = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, io.TextIOWrapper)]
+    before = [stream.errors for stream in streams]
+    for stream in streams:
+        stream.reconfigure(errors="replace")
+    try:
+        yield
+    finally:
+        for stream, errors in zip(streams, before, strict=True):  # as a script that is run next expects them
+            stream.reconfigure(errors=errors)
 
 
 def _drop_output() -> None:
@@ -84,7 +98,7 @@ def _show_warnings_in_a_line() -> None:
         line: str | None = None,
     ) -> None:
         if issubclass(category, FastpipeWarning):
-            print(f"fastpipe: warning: {message}", file=sys.stderr)
+            print_error(f"fastpipe: warning: {message}")
         else:
             plain(message, category, filename, lineno, file, line)
 

@@ -6,13 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from fastpipe.standard_error import print_error
+
 INTERRUPTED = 130
 """The exit status that shells report for a program ended by SIGINT."""
 
 
 def say_interrupted() -> None:
     """Prints one line, below the ``^C`` of a terminal."""
-    print("\n" * sys.stderr.isatty() + "fastpipe: interrupted", file=sys.stderr)
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
+    print_error("\n" * is_terminal + "fastpipe: interrupted")
 
 
 @contextmanager
@@ -22,7 +25,7 @@ def resumable(quiet: bool) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if not quiet:
-            print("fastpipe: interrupted; the same command continues from here", file=sys.stderr)
+            print_error("fastpipe: interrupted; the same command continues from here")
         import typer
 
         raise typer.Exit(INTERRUPTED) from None

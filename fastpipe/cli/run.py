@@ -26,14 +26,16 @@ def run(
     report: Annotated[
         str | None, typer.Option(metavar="FILE", help="Also write the report to a .json or .html file.")
     ] = None,
+    report_on_signal: Annotated[
+        bool, typer.Option("--report-on-signal", help="Also print the report at each SIGUSR1, while the script runs.")
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run a training script unchanged, with images made by fastpipe.
 
     The script and its samples stay the same: its calls of Pillow, torchvision, torch's DataLoader, OpenCV and
-    albumentations are planned, and the first samples are compared with those made without fastpipe. At the end, and
-    on SIGUSR1, a report on standard error says which calls were planned, and the time gained. In code:
-    fastpipe.install().
+    albumentations are planned, and the first samples are compared with those made without fastpipe. At the end
+    a report on standard error says which calls were planned, and the time gained. In code: fastpipe.install().
 
     Ranks: torchrun --nproc-per-node 2 -m fastpipe run train.py
 
@@ -42,4 +44,4 @@ def run(
     from fastpipe.hooks.summary import check_report
 
     check_report(report)
-    ask(arguments, module, check=check, report_to=report, quiet=quiet)
+    ask(arguments, module, check=check, report_to=report, quiet=quiet, report_on_signal=report_on_signal)

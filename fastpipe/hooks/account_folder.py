@@ -21,7 +21,7 @@ def make_folder() -> tuple[str, Owner]:
     Returns:
         The folder and its owner, for `remove_folder`.
     """
-    parent = tempfile.gettempdir()
+    parent = _temporary_folder()
     with os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(_PREFIX) and _is_left(entry):
@@ -35,6 +35,15 @@ def remove_folder(folder: str, owner: Owner) -> None:
     if owner.process == os.getpid():
         owner.end()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _temporary_folder() -> str:
+    """``tempfile.gettempdir()``, which is as if it hadn't been asked yet: a script may set ``TMPDIR`` later."""
+    before = tempfile.tempdir
+    try:
+        return tempfile.gettempdir()
+    finally:
+        tempfile.tempdir = before
 
 
 def _is_left(entry: os.DirEntry[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.ledger import LEDGER
 
@@ -42,9 +42,9 @@ def import_for_workers(loader: DataLoader[object]) -> None:
     """
     if not may_make_images() and not LEDGER.has_images():
         return
-    context = loader.multiprocessing_context
-    method = multiprocessing.get_start_method() if context is None else context.get_start_method()
-    if method != "fork":
+    context: Any = loader.multiprocessing_context or multiprocessing
+    method = context.get_start_method(allow_none=True)  # else Python would settle on one, and refuse another later
+    if (method or multiprocessing.get_all_start_methods()[0]) != "fork":
         return
     for name in _NEEDED:
         importlib.import_module(name)

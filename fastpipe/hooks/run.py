@@ -8,7 +8,6 @@ import io
 import os
 import signal
 import sys
-import threading
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from fastpipe.errors import ConfigError
 from fastpipe.hooks.installation import install
 from fastpipe.hooks.ranks import LAUNCH, rank
 from fastpipe.hooks.summary import report
+from fastpipe.standard_error import StandardError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,9 +52,17 @@ class Options(TypedDict, total=False):
     check: int
     report_to: str | None
     quiet: bool
+    report_on_signal: bool
 
 
-def run_script(script: Script, *, check: int = 2, report_to: str | None = None, quiet: bool = False) -> None:
+def run_script(
+    script: Script,
+    *,
+    check: int = 2,
+    report_to: str | None = None,
+    quiet: bool = False,
+    report_on_signal: bool = False,
+) -> None:
     """Runs a script as ``__main__``; prints the report on standard error when the process ends.
 
     ``sys.argv``, ``sys.path``, exit codes and tracebacks are as with ``python``.
@@ -65,15 +73,18 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
         report_to: a ``.json`` or ``.html`` file for the report; ranks other than 0 of a distributed run add their rank
             to its name.
         quiet: print no report.
+        report_on_signal: also print it at each SIGUSR1, for which the script finds a handler.
 
     Raises:
         BaseException: the script's error, including ``SystemExit``.
     """
     report_to = None if report_to is None else os.path.abspath(report_to)
-    atexit.register(_report_at_exit, os.getpid(), report_to, quiet)
-    if hasattr(signal, "SIGUSR1") and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGUSR1, _report_now)
+    output = StandardError()
+    atexit.register(_report_at_exit, os.getpid(), output, report_to, quiet)
     options = [*(["--quiet"] if quiet else []), *([] if report_to is None else ["--report", report_to])]
+    if report_on_signal:
+        _report_at_signals(output)
+        options.append("--report-on-signal")
     LAUNCH.command = ("-m", "fastpipe", "run", "--check", str(check), *options)
     install(check=check)
     main = types.ModuleType("__main__")
@@ -89,7 +100,9 @@ def run_script(script: Script, *, check: int = 2, report_to: str | None = None, 
             _run_module("__main__", os.path.abspath(script.target))
         else:
             _run_file(script.target, main)
-    except BaseException:  # also SystemExit and Ctrl-C
+    except SystemExit:
+        raise
+    except BaseException:  # also Ctrl-C
         _hide_own_frames()
         raise
 
@@ -136,6 +149,7 @@ def _hide_own_frames() -> None:
     shown = sys.excepthook
 
     def show(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        sys.excepthook = shown
         if trace is not None:
             error.__traceback__ = trace = _behind_own_frames(trace)
         shown(kind, error, trace)
@@ -156,11 +170,25 @@ def _behind_own_frames(trace: types.TracebackType) -> types.TracebackType | None
 # -- the report
 
 
-def _report_now(*_: object) -> None:
-    print(report(), file=sys.stderr, flush=True)
+def _report_at_signals(output: StandardError) -> None:
+    """Prints the report at each SIGUSR1 that this process gets; in forked ones the signal does what it did before."""
+
+    def report_now(*_: object) -> None:
+        try:
+            text = str(report())
+        except Exception as error:  # raised in a script's line, such as an import, that isn't finished
+            text = f"fastpipe: no report could be made just now ({type(error).__name__}: {error})."
+        output.write(text)
+
+    def leave() -> None:
+        if signal.getsignal(signal.SIGUSR1) is report_now:
+            signal.signal(signal.SIGUSR1, before)
+
+    before = signal.signal(signal.SIGUSR1, report_now)
+    os.register_at_fork(after_in_child=leave)
 
 
-def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
+def _report_at_exit(owner: int, output: StandardError, path: str | None, quiet: bool) -> None:
     if os.getpid() != owner:  # a forked process that ends by exiting normally
         return
     if LAUNCH.is_launcher:
@@ -168,12 +196,12 @@ def _report_at_exit(owner: int, path: str | None, quiet: bool) -> None:
     account = report()
     number = rank()
     if not quiet and number == "0":
-        print(f"\n{account}", file=sys.stderr, flush=True)
+        output.write(f"\n{account}")
     if path is not None:
         try:
             account.write(path if number == "0" else _with_rank(path, number))
         except ConfigError as error:  # for example a full disk; the script's exit code isn't changed
-            print(f"fastpipe: error: {error}", file=sys.stderr, flush=True)
+            output.write(f"fastpipe: error: {error}")
 
 
 def _with_rank(path: str, number: str) -> str:
@@ -199,15 +227,17 @@ def ask(arguments: Sequence[str], is_module: bool, **options: Unpack[Options]) -
     """Raises `ScriptAsked` for a command line's arguments, the first of which is the script.
 
     Raises:
-        ConfigError: the script doesn't exist.
+        ConfigError: the script doesn't exist, or the system lacks what an option needs.
     """
     script = Script(arguments[0], is_module, tuple(arguments[1:]))
     script.check()
+    if options.get("report_on_signal") and not hasattr(signal, "SIGUSR1"):
+        raise ConfigError("--report-on-signal: this system has no SIGUSR1.")
     raise ScriptAsked(script, **options)
 
 
 def ask_at_once(arguments: Sequence[str]) -> None:
-    """Raises `ScriptAsked` for a simple command line ``run [-m] [-q] [--check N] SCRIPT …``.
+    """Raises `ScriptAsked` for a simple command line ``run [OPTIONS] SCRIPT …`` with options that need no file.
 
     Returns for any other one, such as one that asks for help or has a mistake. The full command line parser handles
     those; importing it takes longer than many scripts run.
@@ -227,6 +257,8 @@ def ask_at_once(arguments: Sequence[str]) -> None:
             is_module = True
         elif word in ("-q", "--quiet"):
             options["quiet"] = True
+        elif word == "--report-on-signal":
+            options["report_on_signal"] = True
         elif word == "--check" and words and words[0].isdecimal():
             options["check"] = int(words.pop(0))
         else:

@@ -23,6 +23,7 @@ import PIL
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.index.format import cache_folder
 from fastpipe.index.journal import Journal
+from fastpipe.standard_error import print_error
 from fastpipe.types import ArchiveMember
 
 __all__ = ["Cluster", "cluster_at", "shared_paths"]
@@ -179,7 +180,7 @@ class Cluster:
 
     def _say(self, text: str) -> None:
         if not self._quiet:
-            print(f"fastpipe: --scheduler {self._address}: {text}", file=sys.stderr, flush=True)
+            print_error(f"fastpipe: --scheduler {self._address}: {text}")
 
     def __exit__(self, *problem: object) -> None:
         if self._journal is not None:

@@ -174,6 +174,7 @@ class TestACommandLineThatIsAsItShouldBe:
             ["--quiet", "--check", "7", "script.py", "--", "-x"],
             ["-m", "package", "a"],
             ["--module", "package.part", "--check", "0"],
+            ["--report-on-signal", "script.py"],
         ],
         ids=" ".join,
     )
@@ -188,7 +189,7 @@ class TestACommandLineThatIsAsItShouldBe:
             app(args=["run", *words], standalone_mode=False)
         with pytest.raises(ScriptAsked) as asked:
             ask_at_once(["run", *words])
-        defaults = {"check": 2, "report_to": None, "quiet": False}
+        defaults = {"check": 2, "report_to": None, "quiet": False, "report_on_signal": False}
         assert asked.value.script == known.value.script
         assert {**defaults, **asked.value.options} == {**defaults, **known.value.options}
 
@@ -263,7 +264,7 @@ def test_a_signal_has_it_report_while_it_runs(photos: Path) -> None:
     (photos / "script.py").write_text(code)
     path = os.pathsep.join([str(Path(corpus.__file__).parent), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
-        [sys.executable, "-m", "fastpipe", "run", "script.py"],
+        [sys.executable, "-m", "fastpipe", "run", "--report-on-signal", "script.py"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=photos, env={**os.environ, "PYTHONPATH": path},
     ) as process:  # fmt: skip
         assert process.stdout is not None
