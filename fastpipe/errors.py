@@ -4,6 +4,8 @@ FastpipeError
 ├── CoreError          (RuntimeError)  the core refused an invalid call: a bug in fastpipe
 ├── ConfigError        (ValueError)    a config file or setting that can't be used; names the file and line
 ├── DatasetError       (ValueError)    a folder, list or index that can't be used as it was given
+│   ├── AnnotationError                an annotation that lacks a field, or has no usable value in one; of torchvision's
+│   │                                  class, too (KeyError, TypeError, …)
 │   └── BadFilesError                  more bad files than were allowed, or no good one in place of a bad one
 ├── LoaderError        (RuntimeError)  a loader's worker died or stalled, or shared memory is too small for its batches
 ├── StoreError         (OSError)       a store that doesn't answer, or answers wrongly; names the URL
@@ -24,6 +26,7 @@ from __future__ import annotations
 import sys
 
 __all__ = [
+    "AnnotationError",
     "BadFilesError",
     "ConfigError",
     "CoreError",
@@ -63,6 +66,14 @@ class ConfigError(FastpipeError, ValueError):
 
 class DatasetError(FastpipeError, ValueError):
     """A folder, list or index of files that can't be used as it was given."""
+
+
+class AnnotationError(DatasetError):
+    """An annotation of COCO or Pascal VOC that lacks a field, or has no usable value in one.
+
+    It is raised where torchvision raises, and is also an error of the class that torchvision raises there, such as a
+    ``KeyError``. ``on_error`` counts it like a bad file.
+    """
 
 
 class BadFilesError(DatasetError):

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from fastpipe.environment import no_descriptors_left
-from fastpipe.errors import BadFilesError, DecodeError, FastpipeWarning
+from fastpipe.errors import AnnotationError, BadFilesError, DecodeError, FastpipeWarning
 from fastpipe.index.table import Array
 from fastpipe.memory.shm_pool import shared
 from fastpipe.types import Target
@@ -51,6 +51,8 @@ class BadFile:
             text = f"{error.format or 'unknown format'}: {error.reason}"
         elif isinstance(error, OSError) and error.strerror:
             text = error.strerror
+        elif isinstance(error, AnnotationError):
+            text = str(error).rstrip(".")
         else:
             text = f"{type(error).__name__}: {error}"
         return " ".join(text.split())[:300]
@@ -82,7 +84,7 @@ _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def is_bad_file(error: Exception, planned: bool) -> bool:
-    """True if an error means that the file is bad.
+    """True if an error means that the file, or its annotation, is bad.
 
     Args:
         error: raised by reading or decoding.
@@ -90,6 +92,8 @@ def is_bad_file(error: Exception, planned: bool) -> bool:
     """
     if isinstance(error, OSError):
         return error.errno not in _EXHAUSTED
+    if isinstance(error, AnnotationError):
+        return True
     return not planned and not isinstance(error, MemoryError)
 
 

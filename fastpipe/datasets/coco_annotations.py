@@ -4,6 +4,9 @@ An annotation file is read once. Its content is kept beside the indexes of image
 file's path, size and modification time, so that a changed file is read again.
 
     CACHE/annotations/<name>/     as `fastpipe.index.format` keeps arrays
+
+Values are what torchvision makes of the same file, or an `AnnotationError` where it raises. Images whose annotations
+all have a box of four numbers and an integer as their category are read from the arrays; others from the records.
 """
 
 from __future__ import annotations
@@ -11,56 +14,146 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+import torch
 
+from fastpipe.datasets.annotation_errors import NOT_OF_ANNOTATIONS, named, of_class, said
 from fastpipe.errors import DatasetError
 from fastpipe.index import format
 from fastpipe.index.cache import warn_not_kept
 from fastpipe.index.table import Array
 from fastpipe.paths import open_regular
+from fastpipe.sources.refused import refused
 
 Record: TypeAlias = format.JsonObject
 """An object of an annotation file."""
 
+ResultT = TypeVar("ResultT")
 
-class Annotations:
+_ODD, _FLOATS, _INTEGERS = range(3)
+"""Kinds of annotations: such as only its record describes; with a box of four numbers; with a box of four integers."""
+
+_EXACT = 1 << 53
+"""Integers below this are floats without a loss."""
+
+_PARSER = 2
+"""The version of what `parse` makes of a file."""
+
+
+class ImageAnnotations:
+    """The annotations of images by their numbers; subclasses say where they are.
+
+    Attributes:
+        file: names the annotation file in errors.
+    """
+
+    file: str
+
+    def id(self, number: int) -> Any:
+        """An image's id: an integer, or text."""
+        raise NotImplementedError
+
+    def records(self, number: int) -> list[Record]:
+        """An image's annotations as the file has them."""
+        raise NotImplementedError
+
+    def made(self, number: int, make: Callable[[list[Record]], ResultT]) -> ResultT:
+        """What a function makes of an image's records; its error becomes one that names the file and the annotation."""
+        records = self.records(number)
+        try:
+            return make(records)
+        except NOT_OF_ANNOTATIONS:
+            raise
+        except Exception as error:  # any of Python's, torch's or pycocotools'
+            raise self._named(number, error, records, make) from error
+
+    def _named(
+        self, number: int, error: Exception, records: list[Record], make: Callable[[list[Record]], object]
+    ) -> Exception:
+        where = f"{self.file}: image {self.id(number)!r}"
+        for record in records:
+            try:
+                make([record])
+            except NOT_OF_ANNOTATIONS:
+                raise
+            except Exception as alone:
+                return named(error, f"{where}, annotation {record.get('id')!r}", alone)
+        return named(error, f"{where}, its annotations together")
+
+    def boxes(self, number: int) -> torch.Tensor:
+        """An image's boxes ``(n, 4)``: int64 if the file has only integers, else floats, as torch makes of lists."""
+        return self.made(number, lambda records: torch.as_tensor(column(records, "bbox")))
+
+    def labels(self, number: int) -> torch.Tensor:
+        return self.made(number, lambda records: torch.tensor(column(records, "category_id")))
+
+
+def column(records: Sequence[Record], key: str) -> list[Any]:
+    """The values of the records that have a key, as torchvision collects them; raises KeyError if none has it."""
+    values = [record[key] for record in records if key in record]
+    if not values:
+        raise KeyError(key)
+    return values
+
+
+class Annotations(ImageAnnotations):
     """n images with m annotations, mapped from a folder or in memory.
 
     Attributes:
-        ids: int64 ``(n,)``, sorted.
+        ids: int64 ``(n,)``, sorted; or, if they aren't all integers, JSON in ``texts`` with ``text_offsets``.
         starts: int64 ``(n + 1,)``; where each image's annotations start.
-        boxes: float64 ``(m, 4)``: x, y, width, height.
-        boxes_whole: bool ``(m,)``; whether the file has all four as integers.
-        labels: int64 ``(m,)``.
+        kinds: uint8 ``(m,)``; the kind of each annotation.
+        boxes: float64 ``(m, 4)``: x, y, width, height; 0 for odd annotations.
+        labels: int64 ``(m,)``; 0 for odd annotations.
         records, record_offsets: each annotation as the file has it, JSON.
         paths, path_offsets: each image's file name, UTF-8.
+        problems: JSON: ``[number, class, text]`` for images that can't be used, -1 for no image of the file.
     """
 
-    def __init__(self, arrays: dict[str, Array], folder: Path | None = None, generation: str = "") -> None:
-        self.arrays, self.folder, self.generation = arrays, folder, generation
+    def __init__(self, arrays: dict[str, Array], file: str, folder: Path | None = None, generation: str = "") -> None:
+        self.arrays, self.file, self.folder, self.generation = arrays, file, folder, generation
+        problems = json.loads(arrays["problems"].tobytes())
+        self._problems = {number: (kind, text) for number, kind, text in reversed(problems)}
 
     @classmethod
     def opened(cls, folder: Path, generation: str | None = None) -> Annotations:
         """Opens the arrays kept in a folder; raises `format.UnusableIndex`."""
         generation = generation or format.last_generation(folder)
-        return cls(format.read(folder, generation)[1], folder, generation)
+        header, arrays = format.read(folder, generation)
+        return cls(arrays, json.loads(header["made_of"])[1], folder, generation)
 
     def __len__(self) -> int:
-        return len(self.arrays["ids"])
+        return len(self.arrays["starts"]) - 1
 
     def __reduce__(self) -> tuple[object, ...]:
         if self.folder is not None:
             return Annotations.opened, (self.folder, self.generation)
-        return Annotations, (self.arrays,)
+        return Annotations, (self.arrays, self.file)
+
+    def refuse_problems(self) -> None:
+        """Raises the first error that pycocotools raises for a file as a whole."""
+        for kind, text in self._problems.values():
+            if kind.startswith(_WHOLE):
+                raise of_class(kind[len(_WHOLE) :], f"{self.file}: {text}")
+
+    def _problem(self, number: int) -> Exception | None:
+        kind, text = self._problems.get(number, ("", ""))
+        return of_class(kind.removeprefix(_WHOLE), f"{self.file}: {text}") if kind else None
 
     def path(self, number: int) -> str:
-        return self._bytes("paths", "path_offsets", number).decode()
+        """The image's file name; for an image that can't be used, a name that raises when it is read."""
+        name = self._bytes("paths", "path_offsets", number).decode("utf-8", "surrogatepass")
+        problem = self._problem(number) if self._problems else None
+        return name if problem is None else refused(name, problem)
 
-    def id(self, number: int) -> int:
+    def id(self, number: int) -> Any:
+        if "texts" in self.arrays:
+            return json.loads(self._bytes("texts", "text_offsets", number))
         return int(self.arrays["ids"][number])
 
     def count(self, number: int) -> int:
@@ -70,23 +163,27 @@ class Annotations:
 
     def range(self, number: int) -> tuple[int, int]:
         """The start and end of an image's annotations."""
+        if self._problems and (problem := self._problem(number)) is not None:
+            raise problem
         starts = self.arrays["starts"]
         return int(starts[number]), int(starts[number + 1])
 
     def records(self, number: int) -> list[Record]:
-        """An image's annotations as the file has them."""
         return [json.loads(self._bytes("records", "record_offsets", place)) for place in range(*self.range(number))]
 
-    def boxes(self, number: int) -> Array:
-        """An image's boxes ``(n, 4)``: int64 if the file has only integers, else float32, as torch makes of lists."""
+    def boxes(self, number: int) -> torch.Tensor:
         part = slice(*self.range(number))
-        whole = bool(self.arrays["boxes_whole"][part].all())
-        boxes: Array = self.arrays["boxes"][part].astype(np.int64 if whole else np.float32)
-        return boxes
+        kinds = self.arrays["kinds"][part]
+        if not kinds.all():
+            return super().boxes(number)
+        boxes = torch.from_numpy(self.arrays["boxes"][part].copy())
+        return boxes.to(torch.int64 if (kinds == _INTEGERS).all() else torch.get_default_dtype())
 
-    def labels(self, number: int) -> Array:
-        labels: Array = self.arrays["labels"][slice(*self.range(number))].copy()
-        return labels
+    def labels(self, number: int) -> torch.Tensor:
+        part = slice(*self.range(number))
+        if not self.arrays["kinds"][part].all():
+            return super().labels(number)
+        return torch.from_numpy(self.arrays["labels"][part].copy())
 
     def _bytes(self, name: str, offsets: str, place: int) -> bytes:
         ends = self.arrays[offsets]
@@ -94,13 +191,15 @@ class Annotations:
         return content
 
 
-class LoadedAnnotations:
-    """`Annotations` of images that pycocotools has loaded; changes to its objects show.
+class LoadedAnnotations(ImageAnnotations):
+    """The annotations of images that pycocotools has loaded; changes to its objects show.
 
     Args:
         coco: a ``pycocotools.coco.COCO``.
         ids: the images' ids, in the dataset's order.
     """
+
+    file = "the COCO object"
 
     def __init__(self, coco: Any, ids: Sequence[int]) -> None:
         self._coco, self._ids = coco, ids
@@ -108,26 +207,24 @@ class LoadedAnnotations:
     def __len__(self) -> int:
         return len(self._ids)
 
-    def id(self, number: int) -> int:
+    def id(self, number: int) -> Any:
         return self._ids[number]
 
     def count(self, number: int) -> int:
         return len(self._coco.getAnnIds(self.id(number)))
 
     def path(self, number: int) -> str:
-        return str(self._coco.loadImgs(self.id(number))[0]["file_name"])
+        try:
+            name: str = os.fspath(self._coco.loadImgs(self.id(number))[0]["file_name"])
+        except NOT_OF_ANNOTATIONS:
+            raise
+        except Exception as error:
+            return refused(f"image {self.id(number)!r}", named(error, f"{self.file}: image {self.id(number)!r}"))
+        return name
 
     def records(self, number: int) -> list[Record]:
         annotations: list[Record] = self._coco.loadAnns(self._coco.getAnnIds(self.id(number)))
         return annotations
-
-    def boxes(self, number: int) -> Array:
-        boxes = [record["bbox"] for record in self.records(number)]
-        whole = all(isinstance(side, int) for box in boxes for side in box)
-        return np.array(boxes, np.int64 if whole else np.float32).reshape(-1, 4)
-
-    def labels(self, number: int) -> Array:
-        return np.array([record["category_id"] for record in self.records(number)], np.int64)
 
 
 def load_or_parse(path: str) -> Annotations:
@@ -141,11 +238,11 @@ def load_or_parse(path: str) -> Annotations:
         OSError: it can't be opened.
     """
     status = os.stat(path)
-    made_of = json.dumps([path, status.st_size, status.st_mtime_ns])
+    made_of = json.dumps([_PARSER, path, status.st_size, status.st_mtime_ns])
     try:
         folder = format.place_of("annotations", made_of)
     except FileNotFoundError:  # no home folder
-        return Annotations(parse(path))
+        return Annotations(parse(path), path)
     with contextlib.suppress(format.UnusableIndex):
         return Annotations.opened(folder)
     arrays: dict[str, Array] | None = None
@@ -158,50 +255,124 @@ def load_or_parse(path: str) -> Annotations:
     except (OSError, format.UnusableIndex) as error:
         arrays = parse(path) if arrays is None else arrays  # raises the error again, if it is the JSON file's
         warn_not_kept("the table of annotations", folder, error)
-        return Annotations(arrays)
+        return Annotations(arrays, path)
 
 
 def parse(path: str) -> dict[str, Array]:
-    """Parses a JSON file into the arrays of `Annotations`."""
+    """Parses a JSON file into the arrays of `Annotations`.
+
+    Raises:
+        AnnotationError: an image has no usable id, or an annotation belongs to no image.
+        DatasetError: it is no JSON.
+    """
     with open_regular(path) as file:
         try:
             content = json.load(file)
         except ValueError as error:
             raise DatasetError(f"{path} is no JSON: {error}.") from error
     try:
-        return _arrays_of(content)
-    except (KeyError, TypeError, ValueError) as error:  # raised by valid JSON of another structure
-        raise DatasetError(
-            f"{path} isn't in COCO's format ({type(error).__name__}: {error}): it has images with id and "
-            "file_name, and annotations with id, image_id, bbox and category_id."
-        ) from error
+        return _File(content).arrays()
+    except NOT_OF_ANNOTATIONS:
+        raise
+    except Exception as error:  # of any class, for valid JSON of another structure
+        where = (
+            f"{path} isn't in COCO's format: it has images with id and file_name, and annotations with id and image_id"
+        )
+        raise named(error, where) from error
 
 
-def _arrays_of(content: Record) -> dict[str, Array]:
-    # As in COCO's own code, the last of two images of one id counts.
-    images = {int(image["id"]): str(image["file_name"]) for image in content["images"]}
-    ids = np.array(sorted(images), np.int64)
-    place = {image: number for number, image in enumerate(ids.tolist())}
-    annotations = [one for one in content.get("annotations", []) if one["image_id"] in place]
-    of_image = np.array([place[one["image_id"]] for one in annotations], np.int64)
-    order = np.argsort(of_image, kind="stable")
-    starts = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(np.bincount(of_image, minlength=len(ids)), out=starts[1:])
-    annotations = [annotations[number] for number in order.tolist()]
-    boxes = [one.get("bbox") or (0, 0, 0, 0) for one in annotations]
-    records, record_offsets = _packed(json.dumps(one, separators=(",", ":")).encode() for one in annotations)
-    paths, path_offsets = _packed(images[number].encode() for number in ids.tolist())
-    return {
-        "boxes": np.array(boxes, np.float64).reshape(-1, 4),
-        "boxes_whole": np.array([all(isinstance(side, int) for side in box) for box in boxes], bool),
-        "labels": np.array([one.get("category_id", -1) for one in annotations], np.int64),
-        "records": records,
-        "record_offsets": record_offsets,
-        "starts": starts,
-        "ids": ids,
-        "paths": paths,
-        "path_offsets": path_offsets,
-    }
+_WHOLE = "whole "
+"""The beginning of a problem's class if pycocotools refuses the whole file for it."""
+
+
+class _File:
+    """The images and annotations of a file, associated as pycocotools does it.
+
+    Of two images or annotations of one id the last counts. Keys are compared as Python's, so that 1, 1.0 and true are
+    one id. A text as an image's id is a sequence of ids, so that only texts of one letter are found.
+    """
+
+    def __init__(self, content: Any) -> None:
+        assert isinstance(content, dict), f"it holds {type(content).__name__}"
+        self.images = {image["id"]: image for image in content["images"]}
+        self.ids = sorted(self.images)
+        self.of_image: defaultdict[object, list[Record]] = defaultdict(list)
+        self.by_id: dict[object, Record] = {}
+        self.bad_images: dict[object, tuple[str, str]] = {}  # ids of images, why pycocotools refuses the file
+        listed = content.get("annotations", [])
+        names = [category["id"] for category in content["categories"]] if "categories" in content else None
+        for name in names or ():
+            hash(name)
+        for place, one in enumerate(listed):
+            self.of_image[one["image_id"]].append(one)
+            try:
+                self.by_id[one["id"]] = one
+                if names is not None:
+                    hash(one["category_id"])
+            except (KeyError, TypeError) as error:
+                which = f"annotation {one['id']!r}" if "id" in one else f"the {place + 1}th annotation"
+                self.bad_images.setdefault(one["image_id"], (_WHOLE + type(error).__name__, f"{which}: {said(error)}"))
+
+    def arrays(self) -> dict[str, Array]:
+        problems: list[tuple[int, str, str]] = []
+        paths: list[bytes] = []
+        annotations: list[Record] = []
+        starts = [0]
+        used: set[object] = set()
+        for number, image in enumerate(self.ids):
+            name = ""
+            try:
+                keys = self._keys(image)
+                name = os.fspath(self.images[keys[0]]["file_name"])
+            except (LookupError, TypeError) as error:
+                problems.append((number, type(error).__name__, f"image {image!r}: {said(error)}."))
+            else:
+                used.update(keys)
+                refused_for = [self.bad_images[key] for key in keys if key in self.bad_images][:1]
+                problems += [(number, kind, text) for kind, text in refused_for]
+                if not refused_for:
+                    annotations += [self.by_id[one["id"]] for key in keys for one in self.of_image.get(key, ())]
+            paths.append(name.encode("utf-8", "surrogatepass"))
+            starts.append(len(annotations))
+        problems += [(-1, *problem) for image, problem in self.bad_images.items() if image not in used]
+        kinds, boxes, labels = _plain_columns(annotations)
+        arrays = {"kinds": kinds, "boxes": boxes, "labels": labels, "starts": np.array(starts, np.int64)}
+        if all(type(one) is int and abs(one) < 1 << 62 for one in self.ids):
+            arrays["ids"] = np.array(self.ids, np.int64)
+        else:
+            arrays["texts"], arrays["text_offsets"] = _packed(json.dumps(one).encode() for one in self.ids)
+        arrays["records"], arrays["record_offsets"] = _packed(
+            json.dumps(one, separators=(",", ":")).encode() for one in annotations
+        )
+        arrays["paths"], arrays["path_offsets"] = _packed(paths)
+        arrays["problems"] = np.frombuffer(json.dumps(problems).encode(), np.uint8)
+        return arrays
+
+    def _keys(self, image: object) -> Sequence[object]:
+        """The ids that pycocotools looks up for an image's id."""
+        if isinstance(image, str):
+            for letter in image:
+                if letter not in self.images:
+                    raise KeyError(letter)
+            return image
+        if type(image) is not int:
+            raise TypeError(f"its id is of the type {type(image).__name__}, and is neither an integer nor a letter")
+        return (image,)
+
+
+def _plain_columns(annotations: Sequence[Record]) -> tuple[Array, Array, Array]:
+    """The kinds, boxes and labels of annotations."""
+    kinds = np.zeros(len(annotations), np.uint8)
+    boxes = np.zeros((len(annotations), 4), np.float64)
+    labels = np.zeros(len(annotations), np.int64)
+    for place, one in enumerate(annotations):
+        box, category = one.get("bbox"), one.get("category_id")
+        types = {*map(type, box)} if type(box) is list and len(box) == 4 else {None}
+        # Larger numbers, and NaN, are left to torch.
+        if types <= {int, float} and type(category) is int and all(abs(side) < _EXACT for side in (*box, category)):  # type: ignore[misc]
+            kinds[place] = _INTEGERS if types == {int} else _FLOATS
+            boxes[place], labels[place] = box, category
+    return kinds, boxes, labels
 
 
 def _packed(parts: Iterable[bytes]) -> tuple[Array, Array]:

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 import os
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
+import numpy as np
 import torch
 from PIL import Image
 
+from fastpipe import readers
 from fastpipe.datasets.albumentations_stages import label_fields
-from fastpipe.datasets.coco_annotations import Annotations, LoadedAnnotations, Record, load_or_parse
-from fastpipe.datasets.coco_masks import load_masks
+from fastpipe.datasets.annotation_errors import NOT_OF_ANNOTATIONS, named
+from fastpipe.datasets.coco_annotations import (
+    Annotations,
+    ImageAnnotations,
+    LoadedAnnotations,
+    Record,
+    column,
+    load_or_parse,
+)
+from fastpipe.datasets.coco_masks import load_masks, mask_size
 from fastpipe.datasets.joint import JointDataset, placed
 from fastpipe.datasets.joint_stages import v2_samples
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
@@ -26,7 +37,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import absolute_path, local_path
 from fastpipe.transforms.albumentations_targets import Pixels
-from fastpipe.types import Transform
+from fastpipe.types import Box, RemoteFile, Transform
 
 _COCO_KEYS = {"segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"}
 _VOC_CLASSES = (
@@ -47,6 +58,10 @@ class Wrappable(JointDataset):
 
     _fastpipe_keys: tuple[frozenset[str], frozenset[str]] | None = None
     """The keys that a target dict may have, and its default keys; None for datasets whose targets are no dicts."""
+
+    def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
+        """All other samples, in random order: no two images have the same annotations."""
+        return (other for other in generator.permutation(len(self)).tolist() if other != index)
 
     def wrapped(self: Self, target_keys: Collection[str] | str | None) -> Self:
         """A copy of the dataset whose targets are those of v2's transforms."""
@@ -121,6 +136,8 @@ class CocoDetection(Wrappable):
 
     Raises:
         DatasetError: the annotation file isn't in COCO's format.
+        AnnotationError: pycocotools refuses the file for one of its annotations. With another ``on_error`` than
+            ``"raise"`` only that annotation's image is a bad sample.
     """
 
     _fastpipe_keys = frozenset(_COCO_KEYS), frozenset({"image_id", "boxes", "labels"})
@@ -138,7 +155,10 @@ class CocoDetection(Wrappable):
         super().__init__(transform, target_transform, transforms, **options)
         self.root = local_path(root)
         self.annFile = absolute_path(annFile)
-        self.annotations: Annotations | LoadedAnnotations = load_or_parse(self.annFile)
+        annotations = load_or_parse(self.annFile)
+        if self.on_error == "raise":
+            annotations.refuse_problems()
+        self.annotations: Annotations | LoadedAnnotations = annotations
         self._fastpipe_share_record()
 
     @cached_property
@@ -174,7 +194,10 @@ class CocoDetection(Wrappable):
     def sample(self, index: int) -> tuple[str, int]:
         """The image's path, and its number, by which `targets_of` looks its annotations up."""
         number = self._fastpipe_number(index)
-        return os.path.join(os.fspath(self.root or ""), self.annotations.path(number)), number
+        path = self.annotations.path(number)
+        if not isinstance(path, RemoteFile):  # else its name stands for an error
+            path = os.path.join(os.fspath(self.root or ""), path)
+        return path, number
 
     def targets_of(self, target: int, size: tuple[int, int]) -> tuple[object, ...]:
         keys = self.target_keys
@@ -189,32 +212,64 @@ class CocoDetection(Wrappable):
         if "image_id" in keys:
             target["image_id"] = image_id
         if "boxes" in keys:
-            v2 = v2_samples()
-            target["boxes"] = v2.xyxy(v2.box_tensor(torch.from_numpy(annotations.boxes(number)), "XYWH", size))
+            target["boxes"] = self._fastpipe_boxes(number, size)
         if "masks" in keys:
-            parts = [record["segmentation"] for record in annotations.records(number)]
-            target["masks"] = v2_samples().mask_stand_in(partial(load_masks, parts, size), len(parts), size)
+            parts = annotations.made(number, lambda records: column(records, "segmentation"))
+            whole = annotations.made(number, lambda records: mask_size(column(records, "segmentation"), size))
+            load = partial(_masks_of, annotations, number, parts, whole)
+            target["masks"] = v2_samples().mask_stand_in(load, len(parts), whole)
         if "labels" in keys:
-            target["labels"] = torch.from_numpy(annotations.labels(number))
-        native = keys - {"image_id", "boxes", "masks", "labels"}
-        if native:
-            records = annotations.records(number)
-            target.update({key: [record[key] for record in records if key in record] for key in native})
+            target["labels"] = annotations.labels(number)
+        for key in sorted(keys - {"image_id", "boxes", "masks", "labels"}):
+            target[key] = annotations.made(number, partial(column, key=key))
         return target
+
+    def _fastpipe_boxes(self, number: int, size: tuple[int, int]) -> torch.Tensor:
+        """The boxes as corners, in torchvision's class."""
+        v2, annotations = v2_samples(), self.annotations
+
+        def corners(boxes: object) -> torch.Tensor:
+            return v2.xyxy(v2.box_tensor(boxes, "XYWH", size))
+
+        boxes = annotations.boxes(number)
+        if boxes.ndim == 2 and boxes.shape[1] == 4:
+            return corners(boxes)
+        return annotations.made(number, lambda records: corners(column(records, "bbox")))
 
     def named_targets_of(self, target: int, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         annotations = self.annotations
         fields, records = label_fields(transform), annotations.records(target)
         targets: dict[str, object] = {"image_id": annotations.id(target)}
-        targets["bboxes"] = Boxes(annotations.boxes(target), "XYWH")
+        boxes = Boxes(annotations.boxes(target) if records else [], "XYWH")
+        ids = annotations.made(target, lambda some: [record["category_id"] for record in some])
+        annotations.made(target, lambda some: [record["bbox"] for record in some] and boxes.numbers())
+        targets["bboxes"] = boxes
         if "masks" in (self.target_keys or ()) and records:
-            load = partial(load_masks, [record["segmentation"] for record in records], size)
+            parts = annotations.made(target, lambda some: [record["segmentation"] for record in some])
+            load = partial(_masks_of, annotations, target, parts, size)
             targets["masks"] = Pixels((len(records), *size), lambda box: load(box, None).numpy(), True, True)
-        ids = [record["category_id"] for record in records]
         for field in fields:
-            named = all(field in record for record in records) and records
-            targets[field] = [record[field] for record in records] if named else list(ids)
+            has_field = all(field in record for record in records) and records
+            targets[field] = [record[field] for record in records] if has_field else list(ids)
         return (targets,)
+
+
+def _masks_of(
+    annotations: ImageAnnotations,
+    number: int,
+    parts: list[object],
+    size: tuple[int, int],
+    box: Box,
+    keep: torch.Tensor | None,
+) -> torch.Tensor:
+    """A box of the masks of an image's annotations, of which `parts` are the segmentations; see `load_masks`."""
+    try:
+        return load_masks(parts, size, box, keep)
+    except NOT_OF_ANNOTATIONS:
+        raise
+    except Exception:  # said again with the annotation's name
+        annotations.made(number, lambda records: load_masks(column(records, "segmentation"), size, box, None))
+        raise
 
 
 class _Voc(Wrappable):
@@ -307,28 +362,40 @@ class VOCDetection(_Voc):
         keys = self.target_keys
         if keys is None:
             return (tree,)
-        objects = tree["annotation"]["object"]
-        targets: dict[str, object] = tree if "annotation" in keys else {}
+        _of_objects(target, tree, lambda objects: [one.items() for one in objects])  # raises for a text in its place
+        targets: dict[str, object] = dict(tree) if "annotation" in keys else {}
         if "boxes" in keys:
-            boxes = _corners([one for one in objects if "bndbox" in one])
-            targets["boxes"] = v2_samples().box_tensor(boxes, "XYXY", size)
+            targets["boxes"] = _of_objects(
+                target, tree, lambda objects: v2_samples().box_tensor(_corners(column(objects, "bndbox")), "XYXY", size)
+            )
         if "labels" in keys:
-            targets["labels"] = torch.tensor([_LABELS[one["name"]] for one in objects if "name" in one])
+            targets["labels"] = _of_objects(
+                target, tree, lambda objects: torch.tensor([_LABELS[name] for name in column(objects, "name")])
+            )
         return (targets,)
 
     def _fastpipe_tree(self, path: str) -> Record:
         """Parses an annotation file."""
         try:
             return self.parse_voc_xml(ElementTree.parse(path).getroot())
-        except ElementTree.ParseError as error:
-            raise DatasetError(f"{path} isn't valid XML: {error}.") from error
+        except NOT_OF_ANNOTATIONS:
+            raise
+        except Exception as error:  # no XML, or of an unknown encoding
+            raise named(error, f"{path} isn't valid XML") from error
 
     def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
-        objects = [one for one in self._fastpipe_tree(target)["annotation"]["object"] if "bndbox" in one]
-        targets: dict[str, object] = {"bboxes": Boxes(_corners(objects), "XYXY")}
+        tree = self._fastpipe_tree(target)
+        objects = _of_objects(target, tree, list)
+        boxes = _of_objects(target, tree, lambda some: _corners([one["bndbox"] for one in some]))
+        labels: list[int] | None = None
+        targets: dict[str, object] = {"bboxes": Boxes(boxes, "XYXY")}
         for field in label_fields(transform):
-            named = objects and all(field in one for one in objects)
-            targets[field] = [one[field] if named else _LABELS[one["name"]] for one in objects]
+            has_field = objects and all(field in one for one in objects)
+            if has_field:
+                targets[field] = [one[field] for one in objects]
+                continue
+            labels = labels or _of_objects(target, tree, lambda some: [_LABELS[one["name"]] for one in some])
+            targets[field] = list(labels)
         return (targets,)
 
     @staticmethod
@@ -375,12 +442,40 @@ class VOCSegmentation(_Voc):
     def targets_of(self, target: str, size: tuple[int, int]) -> tuple[object, ...]:
         if self.target_keys is None:
             return (Image.open(target),)
-        return (placed(MaskFile(target), size),)
+        mask = MaskFile(target)
+        if mask.size() == size and readers.read_header(target).channels == 1:
+            return (placed(mask, size),)
+        with Image.open(target) as image:  # as torchvision, which keeps a mask of any size
+            return (v2_samples().mask_tensor(image),)
 
     def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         return (MaskFile(target),)
 
 
-def _corners(objects: list[Record]) -> list[list[int]]:
-    """The boxes of an annotation file's objects, as [xmin, ymin, xmax, ymax]."""
-    return [[int(one["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for one in objects]
+ResultT = TypeVar("ResultT")
+
+
+def _of_objects(path: str, tree: Record, make: Callable[[list[Record]], ResultT]) -> ResultT:
+    """What a function makes of the objects of an annotation file; its error becomes one that names the object."""
+    try:
+        objects = tree["annotation"]["object"]
+        return make(objects)
+    except NOT_OF_ANNOTATIONS:
+        raise
+    except Exception as error:
+        raise _named_object(path, tree, make, error) from error
+
+
+def _named_object(path: str, tree: Record, make: Callable[[list[Record]], object], error: Exception) -> Exception:
+    with contextlib.suppress(KeyError, TypeError):  # a tree of another structure
+        for number, one in enumerate(tree["annotation"]["object"], 1):
+            try:
+                make([one])
+            except Exception as alone:
+                return named(error, f"{path}, object {number}", alone)
+    return named(error, path)
+
+
+def _corners(boxes: list[Record]) -> list[list[int]]:
+    """The boxes of an annotation file, as [xmin, ymin, xmax, ymax]."""
+    return [[int(box[side]) for side in ("xmin", "ymin", "xmax", "ymax")] for box in boxes]

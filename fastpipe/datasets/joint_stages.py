@@ -56,6 +56,7 @@ class V2Samples(Protocol):
     def with_pixels(self, sample: SampleT, image: object, finish: Callable[[MaskStandIn], torch.Tensor]) -> SampleT: ...
     def mask_stand_in(self, load: LoadMask, count: int, size: tuple[int, int]) -> torch.Tensor: ...
     def box_tensor(self, boxes: object, format: str, size: tuple[int, int]) -> torch.Tensor: ...
+    def mask_tensor(self, mask: object) -> torch.Tensor: ...
     def keypoint_tensor(self, points: object, size: tuple[int, int]) -> torch.Tensor: ...
     def xyxy(self, boxes: object) -> torch.Tensor: ...
 
@@ -121,7 +122,10 @@ class TargetStages(ImageStages):
 
     def finish(self, task: SampleTask) -> None:
         if task.finished is None and self.loader is not None:
-            self._make_targets(task, self._loaded_size(task))
+            with self.errors_noted(task):
+                self._make_targets(task, self._loaded_size(task))
+            if task.error is not None:
+                return
             if not self.pipeline.unplanned:
                 super().transform_target(task)
         super().finish(task)

@@ -30,6 +30,7 @@ from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetch_files
+from fastpipe.sources.refused import raise_if_refused
 from fastpipe.transforms.albumentations_targets import named_call_of, reseed
 from fastpipe.transforms.compose_plan import pipelines_of, run_one
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
@@ -385,6 +386,7 @@ class ImageStages:
 
     def _load(self, task: SampleTask) -> None:
         assert self.loader is not None
+        raise_if_refused(task.path)
         task.image = self.loader(task.path)
         if self.policy.forgives and isinstance(task.image, Image.Image):
             task.image.load()  # decoded here, where an error is known to be the file's

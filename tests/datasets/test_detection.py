@@ -221,7 +221,7 @@ def test_the_datasets_pickle_small_and_share_memory(coco: tuple[Path, Path]) -> 
     assert len(fastpipe.CocoDetection(root, other).annotations.arrays["boxes"]) == 0
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"images": [{"id": 1}]}', '{"images": 3}'])
+@pytest.mark.parametrize("content", ["{", "[]", '{"images": [{"file_name": "a.jpg"}]}', '{"images": 3}'])
 def test_files_that_are_no_annotations(tmp_path: Path, content: str) -> None:
     (tmp_path / "bad.json").write_text(content)
     with pytest.raises(fastpipe.errors.DatasetError, match=r"bad\.json"):

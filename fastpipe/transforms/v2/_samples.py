@@ -182,6 +182,12 @@ def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: obj
     return tensor
 
 
+def mask_tensor(mask: object) -> torch.Tensor:
+    """Makes a ``tv_tensors.Mask`` of a PIL image or a tensor."""
+    tensor: torch.Tensor = tv_tensors.Mask(mask)
+    return tensor
+
+
 def xyxy(boxes: object) -> torch.Tensor:
     """Converts boxes to the format XYXY."""
     corners: torch.Tensor = F.convert_bounding_box_format(boxes, new_format=tv_tensors.BoundingBoxFormat.XYXY)
