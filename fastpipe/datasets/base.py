@@ -123,9 +123,9 @@ class ImageDataset(Dataset[Sample]):
         self.reader = asked.pop(ANY_FORMAT) if asked.keys() == {ANY_FORMAT} else None
         # Read here, so that an error in the config file is reported once and in this process; workers get the result.
         chosen = MachineConfig(readers=current_config().readers) if config is None else config
-        served = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
+        usable = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
         readers.check_formats(chosen.readers)
-        self.config = replace(chosen, readers=asked if ANY_FORMAT in asked else {**served, **asked})
+        self.config = replace(chosen, readers=asked if ANY_FORMAT in asked else {**usable, **asked})
         self.apply_exif = apply_exif
         self.max_pixels = max_pixels
         self.seed = seed

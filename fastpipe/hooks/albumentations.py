@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from fastpipe.clock import clock
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches
@@ -166,7 +166,7 @@ class _Pair:
 
     def begin(self, image: object) -> bool:
         """Takes an image to normalise; False if albumentations has to do it."""
-        begun = time.perf_counter()
+        begun = clock()
         site, mean, factor = self._site, self.normalize.mean_np, self.normalize.denominator
         if site.is_off or not (_is_photo(image) and _has_channels(mean) and _has_channels(factor)):
             return False
@@ -187,17 +187,17 @@ class _Pair:
         account = SiteAccount(site, library, site.is_check_due())
         self._work = NormalizedPixels.of(pixels, mean, factor, library, account)
         self.array = np.empty(pixels.shape, np.float32)  # pages that are never touched
-        self._seconds = time.perf_counter() - begun
+        self._seconds = clock() - begun
         return True
 
     def tensor(self) -> torch.Tensor:
         """The pending tensor."""
         from fastpipe.program.pending_tensor import pending_tensor
 
-        begun = time.perf_counter()
+        begun = clock()
         pending = pending_tensor(self._work)
         self.array = None
-        self._site.count(self._seconds + time.perf_counter() - begun)
+        self._site.count(self._seconds + clock() - begun)
         return pending
 
     def end(self) -> None:

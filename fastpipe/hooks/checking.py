@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from fastpipe.clock import Stopwatch, clock
 from fastpipe.hooks.kinds import is_array, is_pillow_image, is_tensor
 from fastpipe.hooks.ledger import Site, failure
 from fastpipe.plain_way import plainly, raise_interruption
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 OTHER_VALUES = "{} gave other values than the library itself"
-
-clock = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-4 else time.perf_counter
-"""CPU seconds of this thread, if the system counts them precisely: without other processes' work; else wall time."""
 
 
 def check_call(
@@ -53,12 +50,12 @@ def check_call(
         return _plain_instead(site, failed, plain)
     fast_seconds = clock() - begun
     before.restore()
-    begun = clock()
+    watch = Stopwatch()
     with plainly():
         expected = plain()
-    plain_seconds += clock() - begun
+    taken, wall = watch.taken()
     difference = _difference(result, expected, after, GeneratorStates.of(), what)
-    site.add_check(plain_seconds, fast_seconds, difference)
+    site.add_check(plain_seconds + taken, fast_seconds, difference, wall - taken)
     if difference:
         return expected
     return result
@@ -95,12 +92,12 @@ def check_value(site: Site, result: Result, seconds: float, plain: Callable[[], 
         plain: the library's own way.
         difference: the text of the warning if they differ.
     """
-    begun = clock()
+    watch = Stopwatch()
     with plainly():
         expected = plain()
-    plain_seconds = clock() - begun
+    taken, wall = watch.taken()
     is_same = same_pixels(result, expected)
-    site.add_check(plain_seconds, seconds, "" if is_same else difference)
+    site.add_check(taken, seconds, "" if is_same else difference, wall - taken)
     return result if is_same else expected
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import time
 import weakref
 from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
 from fastpipe.hooks.kinds import is_array, is_pillow_image
 from fastpipe.hooks.ledger import LEDGER, Site
@@ -91,14 +91,14 @@ class ComposeCalls:
             return self._checked(call, image)
         from fastpipe.kernels.memory import batch_results
 
-        plans, results, begun = _plans(), batch_results(), time.perf_counter()
+        plans, results, begun = _plans(), batch_results(), clock()
         last = self._made_later if results is not None and results.later else plans.made_at_once
         for run in call.runs:
             run_last = last if run is call.runs[-1] else plans.made_at_once
             warn_as_library(run, image)
             image = plans.run_one(run, image, self.site.count_failed, run_last)
         is_recorded = is_pending(image) and is_pillow_image(image)  # then the time of its tensor counts
-        self.site.count(None if is_recorded else time.perf_counter() - begun)
+        self.site.count(None if is_recorded else clock() - begun)
         return image
 
     def _made_later(self, steps: tuple[Step, ...], shape: ImageShape, image: object) -> object:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from functools import partial
 from typing import Any
 
+from fastpipe.clock import clock
 from fastpipe.hooks.checking import OTHER_VALUES, check_value, fall_back
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
@@ -49,7 +49,7 @@ class FasterFunction(ABC):
     def __call__(self, *args: object, **kwargs: object) -> object:
         if not self.takes(*args, **kwargs) or (site := self.site).is_off:
             return self._plain(*args, **kwargs)
-        begun = time.perf_counter()
+        begun = clock()
         failed = ""
         try:
             value = self.make(*args, **kwargs)
@@ -59,7 +59,7 @@ class FasterFunction(ABC):
             value = self._plain(*args, **kwargs)
             site.count_plain(failed)
             return value
-        seconds = time.perf_counter() - begun
+        seconds = clock() - begun
         if value is None or isinstance(value, str):
             if value is not None:
                 site.count_plain(value)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NoReturn
@@ -18,6 +17,7 @@ import torch
 from torch.utils.data import ConcatDataset
 from torch.utils.data._utils.collate import default_collate, default_collate_fn_map
 
+from fastpipe.clock import clock
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, ImageBatch
@@ -85,9 +85,9 @@ class KnownBatches:
             before = GeneratorStates.of()
             if site.is_check_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
                 return None
-            begun = time.perf_counter()
+            begun = clock()
             batch = source.batch(numbers, options)
-            site.count(time.perf_counter() - begun, len(indices))
+            site.count(clock() - begun, len(indices))
         except NotConvertible as reason:
             self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
             return None

@@ -42,7 +42,8 @@ def failure(error: Exception) -> str:
 class Site:
     """A hooked transform, dataset, library function or loader.
 
-    "fastpipe's way" is the replacement, "the plain way" the library's own code.
+    "fastpipe's way" is the replacement, "the plain way" the library's own code. Times are processor seconds of the
+    threads that made the images (`fastpipe.clock`), except `stalled`, `waited` and `running`.
 
     Attributes:
         kind: "transform", "dataset", "loader" or "function".
@@ -55,6 +56,7 @@ class Site:
         compared: number of checks whose times count: all but the first in a process.
         plain_seconds: the time of the plain way for the `compared` checks.
         fast_seconds: the time of fastpipe's way for these, pixels included.
+        stalled: wall-clock seconds that the plain way spent waiting in these: for a processor, a disk or a lock.
         differed: number of checks that found other bytes, or another state of a generator.
         left: number of images made in the plain way only, by the reason.
         is_off: only the plain way is used from now on.
@@ -72,6 +74,7 @@ class Site:
     compared: int = 0
     plain_seconds: float = 0.0
     fast_seconds: float = 0.0
+    stalled: float = 0.0
     differed: int = 0
     left: dict[str, int] = field(default_factory=dict)
     is_off: bool = False
@@ -106,19 +109,21 @@ class Site:
         check, done = LEDGER.check, self.earlier + self.images
         return bool(check) and (done < check or -done % _CHECKED_AGAIN < images)
 
-    def add_check(self, plain_seconds: float, fast_seconds: float, difference: str) -> None:
+    def add_check(self, plain_seconds: float, fast_seconds: float, difference: str, stalled: float = 0.0) -> None:
         """Counts a check.
 
         Args:
-            plain_seconds: the time of the plain way.
-            fast_seconds: the time of fastpipe's way.
+            plain_seconds: the processor time of the plain way.
+            fast_seconds: that of fastpipe's way.
             difference: a description of the difference; empty if there is none. With one, the site is switched off,
                 with a warning.
+            stalled: see `Site`.
         """
         if self.checked:
             self.compared += 1
             self.plain_seconds += plain_seconds
             self.fast_seconds += fast_seconds
+            self.stalled += stalled
         self.checked += 1
         if difference:
             self.differed += 1
@@ -146,6 +151,7 @@ _SUMS = (
     "compared",
     "plain_seconds",
     "fast_seconds",
+    "stalled",
     "differed",
     "waited",
     "running",

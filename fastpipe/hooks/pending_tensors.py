@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fastpipe.clock import clock
 from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import SiteAccount, check_call
 from fastpipe.hooks.compose import ComposeCalls, Composed, call_in_turn, calls_back
@@ -174,10 +174,10 @@ def call_on_pending(calls: ComposeCalls, compose: Composed, tensor: object, plai
     call = calls.planned(compose.transforms)
     if call is None:
         return plain(compose, tensor)
-    begun = time.perf_counter()
+    begun = clock()
     for run in call.runs:
         tensor = _run(run, tensor, calls.site)
-    calls.site.count(time.perf_counter() - begun)
+    calls.site.count(clock() - begun)
     return tensor
 
 

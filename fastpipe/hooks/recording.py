@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, plain_image
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import Site
@@ -123,7 +123,7 @@ def recorded_tensor(
     """
     from fastpipe.pillow.image_tensors import image_tensor
 
-    due, begun = site.is_check_due(), time.perf_counter()
+    due, begun = site.is_check_due(), clock()
     record_functions(patches)
 
     def account(by_pillow: Callable[[], Image.Image]) -> SiteAccount:
@@ -131,7 +131,7 @@ def recorded_tensor(
 
     tensor = image_tensor(image, name, account, in_planes)
     if tensor is not None:
-        site.count(None if due else time.perf_counter() - begun)
+        site.count(None if due else clock() - begun)
     return tensor
 
 

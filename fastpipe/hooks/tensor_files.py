@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 
 import torch
@@ -11,6 +10,7 @@ import torchvision
 from torchvision.io import ImageReadMode
 
 from fastpipe import core, readers
+from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
@@ -62,7 +62,7 @@ class TensorFiles:
             return self._plain(*args, **kwargs)
         if torch_modes_active() or str(given.get("device", "cpu")) != "cpu":
             return self._plain(*args, **kwargs)
-        begun = time.perf_counter()
+        begun = clock()
         data = self._data_of(given["input"])
         if isinstance(data, str):
             site.count_plain(data)
@@ -73,7 +73,7 @@ class TensorFiles:
             if not data or isinstance(given["input"], torch.Tensor):
                 return self._plain(*args, **kwargs)
             return self._plain(**{**given, "input": _as_tensor(data)})  # reuses the bytes that were read
-        site.count(time.perf_counter() - begun)
+        site.count(clock() - begun)
         return tensor
 
     def _data_of(self, given: object) -> bytes | str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from types import ModuleType
 
+from fastpipe.clock import clock
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
@@ -35,9 +35,9 @@ def _drawing(plain: Function) -> Function:
         if site.is_check_due():
             site.count(None)
             return check_call(site, own, lambda: plain(self, flat_inputs), "RandomIoUCrop")
-        begun = time.perf_counter()
+        begun = clock()
         params = own()
-        site.count(time.perf_counter() - begun)
+        site.count(clock() - begun)
         return params
 
     return make_params

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from fastpipe.clock import clock
 from fastpipe.hooks.checking import check_call, fall_back, plain_image
 from fastpipe.hooks.compose import CallsByObject, ComposeCalls, Composed, calls_back
 from fastpipe.hooks.kinds import is_array, is_pillow_image
@@ -102,7 +102,7 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
             sample = check_call(site, own, partial(plain, compose, *_with_twin(inputs, twin)), site.name, seconds)
             site.count(None)
             return sample
-    begun, before, failed = time.perf_counter(), GeneratorStates.of(), ""
+    begun, before, failed = clock(), GeneratorStates.of(), ""
     try:
         sample = own()
     except Exception as error:  # raised again by torchvision, or reported as a bug in fastpipe
@@ -113,7 +113,7 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
     if failed:
         sample = plain(compose, *inputs)  # raises the user's errors
         site.count_plain(failed)
-    site.count(time.perf_counter() - begun)
+    site.count(clock() - begun)
     return sample
 
 

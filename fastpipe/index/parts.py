@@ -1,4 +1,4 @@
-"""Parts of an index, folders or containers: listed now, or taken over from an older index if unchanged."""
+"""Parts of an index, folders or containers: listed now, or copied from an older index if unchanged."""
 
 from __future__ import annotations
 

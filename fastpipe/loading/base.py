@@ -94,5 +94,5 @@ class LoaderBase(TorchDataLoader[Any]):
     def _iterator_over(
         self, rest: Iterator[object] | None, given: int, epochs: dict[SharedEpoch, int]
     ) -> TorchIterator:
-        """torch's iterator over the rest of an iteration whose iterator a newer iteration has taken over."""
+        """torch's iterator over the rest of an iteration whose iterator a newer iteration uses."""
         raise NotImplementedError

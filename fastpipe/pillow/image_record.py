@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TypeAlias
 
 from PIL import Image
 
+from fastpipe.clock import clock
 from fastpipe.errors import CoreError
 from fastpipe.ops import RgbToGrayscale
 from fastpipe.pillow.lazy_source import Check, LazySource
@@ -68,7 +68,7 @@ class ImageRecord:
 
     def image(self, mode: str) -> Image.Image:
         """Makes the image in its own mode."""
-        begun = time.perf_counter()
+        begun = clock()
         try:
             image = self.source.image(self.source.program(self.steps_in(mode)))
         except Exception as error:  # raised again, unless Pillow can make the image
@@ -79,7 +79,7 @@ class ImageRecord:
         check = self.source.check
         if check is None or self.calls is None:
             return image
-        return self._checked(check, image, time.perf_counter() - begun)
+        return self._checked(check, image, clock() - begun)
 
     def array(self, mode: str) -> Pixels:
         """Makes the image in its own mode as an array ``(H, W, C)``, which may be valid until the next decode only."""
@@ -115,10 +115,10 @@ class ImageRecord:
 
     def _checked(self, check: Check, image: Image.Image, seconds: float) -> Image.Image:
         """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
-        begun = time.perf_counter()
+        begun = clock()
         expected = self.by_pillow()
         expected.load()  # opening alone decodes nothing
-        taken = time.perf_counter() - begun
+        taken = clock() - begun
         is_same = (image.mode, image.size, image.tobytes()) == (expected.mode, expected.size, expected.tobytes())
         difference = "" if is_same else f"{self.source.encoded.source} has other pixels than Pillow's"
         if is_same and self.checked_info != expected.info:

@@ -8,7 +8,6 @@ on the same object is an ordinary tensor, of torch's class, with its own memory.
 from __future__ import annotations
 
 import sys
-import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -18,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 
 from fastpipe import core
+from fastpipe.clock import Stopwatch
 from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
@@ -397,14 +397,14 @@ def _written_by_core(works: Mapping[int, PendingWork], out: torch.Tensor) -> Seq
     jobs = resources.jobs(len(works))
     filled: list[int] = []
     left: list[int] = []
-    begun = time.perf_counter()
+    watch = Stopwatch(threads)
     for place, work in works.items():
         (filled if work.fill(jobs[len(filled)], sink, place) else left).append(place)
     statuses = resources.pool.run(jobs, len(filled)) if filled else []
     for job in jobs:
         job.let_go()
     resources.give_back(jobs)
-    seconds = (time.perf_counter() - begun) / max(1, len(filled))
+    seconds = watch.taken()[0] / max(1, len(filled))
     for place, status in zip(filled, statuses, strict=True):
         if status:
             left.append(place)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -19,6 +18,7 @@ from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 from fastpipe import core
+from fastpipe.clock import clock
 from fastpipe.core.factors import normalized_by_factor
 from fastpipe.ops import (
     ConvertImageDtype,
@@ -222,15 +222,15 @@ class PendingWork(ABC):
         if self.made is not None or self.account.checks or self._is_shared():
             out.copy_(self.result())
             return
-        begun = time.perf_counter()
+        begun = clock()
         with ordinary(self.inference):
             self._write(out)
-        self.account.count(time.perf_counter() - begun)
+        self.account.count(clock() - begun)
 
     def _make(self) -> torch.Tensor:
-        begun = time.perf_counter()
+        begun = clock()
         result = self._new()
-        seconds = time.perf_counter() - begun
+        seconds = clock() - begun
         if self.account.checks:
             return self.account.check(result, seconds)
         self.account.count(seconds)

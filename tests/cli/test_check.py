@@ -40,7 +40,7 @@ def test_everything_on_one_folder(root: Path, tmp_path: Path) -> None:
     said = " ".join(result.output.split())
     for line in (
         f"4 files of {root} checked",
-        "bad: 2 noted: 1 nothing to say: 1",
+        "bad: 2 noted: 1 fine: 1",
         "truncated 1 the file ends before the image does",
         "mislabelled 1",
         "bad truncated bee/cut.jpg (image file is truncated",

@@ -1,4 +1,4 @@
-"""The account of what was taken over: of this process, and of those that it starts."""
+"""The account of what was accelerated: of this process, and of those that it starts."""
 
 from __future__ import annotations
 

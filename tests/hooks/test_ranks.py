@@ -125,4 +125,4 @@ def test_a_launcher_that_fastpipe_runs_leaves_the_report_to_its_ranks(tmp_path: 
     for rank in ("0", "1"):
         assert (tmp_path / rank).read_text() == "True ['script.py', '-x'] __main__\n"
     assert sorted(path.name for path in tmp_path.glob("report*")) == ["report.json", "report.rank1.json"]
-    assert made.stderr.count("nothing was taken over") == 1
+    assert made.stderr.count("nothing was accelerated") == 1

@@ -235,7 +235,7 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_samples_are_the_same_and_the_report_says_what_was_taken_over(photos: Path) -> None:
+def test_samples_are_the_same_and_the_report_says_what_was_accelerated(photos: Path) -> None:
     plain, ours = both_ways(["script.py"], photos, ["--report", "report.json"])
     assert plain.returncode == 0, plain.stderr
     assert ours.stdout == plain.stdout

@@ -47,7 +47,7 @@ def _choice(timed: list[tuple[ReaderResult, Timing]], workers: int) -> Choice:
 
     def rank(one: tuple[ReaderResult, Timing]) -> tuple[bool, float, bool, float]:
         result, time = one
-        return result.reader != "core", -result.served, result.reader != "pil", time.median_us
+        return result.reader != "core", -result.decoded, result.reader != "pil", time.median_us
 
     chosen, time = min(close, key=rank)
     tied = [result.reader for result, _ in close if result is not chosen]

@@ -47,7 +47,7 @@ class ReaderResult:
     format: str  # the format's key in the config
     request: str  # one of `REQUESTS`
     exact: bool  # whether its pixels were right, so that it was timed; else `note` says what was wrong
-    served: float  # the share of samples that it decoded itself, 0 to 1; Pillow did the rest
+    decoded: float  # the share of samples that it decoded itself, 0 to 1; Pillow did the rest
     note: str = ""  # why it wasn't timed or didn't decode all samples; else empty
     single: Timing | None = None  # in one process; None if not measured
     workers: Timing | None = None  # in DataLoader workers; None if not measured
@@ -146,7 +146,7 @@ def box_asked_for(sample: Sample, request: str) -> Box | None:
 
 def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> ReaderResult | None:
     """Checks the reader's pixels on samples of one format; None if it decodes none of them."""
-    served, refused, wrong = 0, [], []
+    decoded, refused, wrong = 0, [], []
     refusals: tuple[type[Exception], ...] = (ReaderError, *reader.refusals)
     for sample in samples:
         if reader.name != "pil" and not (reader.accepts(sample.header) and proved(reader, sample.data, sample.header)):
@@ -159,17 +159,17 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
             continue
         except Exception as error:  # another package's reader may raise anything; record it, and go on
             fault = f"{type(error).__name__}: {error}"
-        served += 1
+        decoded += 1
         if fault:
             wrong.append(f"{sample.name}: {fault}")
-    if not served:
+    if not decoded:
         return None
     note = ""
     if wrong:
         note = f"not Pillow's pixels in {len(wrong)} of {len(samples)} images, first {wrong[0]}"
     elif refused:
         note = f"refused {len(refused)} of {len(samples)} images, first {refused[0]}"
-    return ReaderResult(reader.name, samples[0].format, request, not wrong, served / len(samples), note)
+    return ReaderResult(reader.name, samples[0].format, request, not wrong, decoded / len(samples), note)
 
 
 def _pixels(reader: Reader, sample: Sample, box: Box | None) -> NDArray[np.uint8]:

@@ -21,12 +21,12 @@ from fastpipe.tools.bench.measure import REQUESTS, Measurement, ReaderResult, de
 from fastpipe.tools.bench.samples import made_samples, sample_folder
 from fastpipe.tools.timing import Timing
 
-SCHEMA = "fastpipe-bench/5"
+SCHEMA = "fastpipe-bench/6"
 """Identifies the layout of the JSON; the number grows when a key is added, is removed or changes its meaning."""
 
 _LEGEND = """\
 Pixels equal Pillow's, else 'wrong' and not timed.
-served: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
+decoded: the images that the reader decodes itself; Pillow decodes the rest, and its time counts.
 spread: half the distance between the quartiles of the rounds."""
 
 _MOST = 1 << 20  # the most images, or rounds
@@ -125,7 +125,7 @@ def reader_table(measurement: Measurement, format: str, choice: Choice | None = 
     The chosen reader is marked; below the table are the reason for the choice, and other readers' errors.
     """
     images = measurement.images[format]
-    columns = [*REQUESTS.values(), "served"]
+    columns = [*REQUESTS.values(), "decoded"]
     title = (
         f"{format}: {pluralize(images.count, 'image')} of {images.mean_bytes / 1000:.0f} kB, µs an image "
         "(median ± spread)"
@@ -141,8 +141,8 @@ def reader_table(measurement: Measurement, format: str, choice: Choice | None = 
         for reader, results in by_reader.items():
             chosen = choice is not None and choice.reader == reader
             times = [_time_text(results.get(request), place) for request in REQUESTS]
-            served = f"{min(result.served for result in results.values()):.0%}"
-            table.add_row(f"{reader} *" if chosen else reader, *times, served, style="bold" if chosen else None)
+            decoded = f"{min(result.decoded for result in results.values()):.0%}"
+            table.add_row(f"{reader} *" if chosen else reader, *times, decoded, style="bold" if chosen else None)
     below = [] if choice is None else [f"* chosen: {choice.reason}"]
     for reader, results in by_reader.items():
         below += [f"{reader}: {note}" for note in dict.fromkeys(result.note for result in results.values()) if note]

@@ -168,7 +168,7 @@ def summary_lines(result: CheckResult, width: int = _UNBROKEN) -> list[str]:
     took = f" in {result.seconds:.1f} s" if result.seconds >= 0.1 else ""
     of = f" of {result.root}" if result.root else ""
     lines = [f"{pluralize(result.files, 'file')}{of} checked ({how}{took})"]
-    lines.append(f"bad: {result.bad:,}   noted: {result.noted:,}   nothing to say: {result.fine:,}")
+    lines.append(f"bad: {result.bad:,}   noted: {result.noted:,}   fine: {result.fine:,}")
     for bad, heading in ((True, "bad, would fail in training:"), (False, "noted, can be trained on:")):
         kinds = [kind for kind in KINDS if kind.bad == bad and kind.name in result.counts]
         if kinds:

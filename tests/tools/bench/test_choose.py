@@ -22,12 +22,12 @@ def result(
     *,
     format: str = "jpeg",
     spread: float = 1.0,
-    served: float = 1.0,
+    decoded: float = 1.0,
     exact: bool = True,
     request: str = "region",
 ) -> ReaderResult:
     crowded = None if region is None else timing(region, spread)
-    return ReaderResult(reader, format, request, exact, served, single=timing(single), workers=crowded)
+    return ReaderResult(reader, format, request, exact, decoded, single=timing(single), workers=crowded)
 
 
 def measurement(*results: ReaderResult, workers: int = 4) -> Measurement:
@@ -86,7 +86,7 @@ def test_a_tie_goes_to_the_reader_with_regions(apart: float, spread: float) -> N
 
 
 def test_a_tie_goes_to_the_larger_share_then_to_pillow() -> None:
-    assert choose(measurement(result("cv2", 100, served=0.5), result("pil", 101)))["jpeg"].reader == "pil"
+    assert choose(measurement(result("cv2", 100, decoded=0.5), result("pil", 101)))["jpeg"].reader == "pil"
     assert choose(measurement(result("cv2", 100), result("pil", 101)))["jpeg"].reader == "pil"
     assert choose(measurement(result("cv2", 100), result("pil", 110)))["jpeg"].reader == "cv2"
 

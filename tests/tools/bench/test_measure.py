@@ -115,11 +115,11 @@ def test_pillow_s_answers_are_not_a_reader_s_own(samples: list[Sample]) -> None:
     jpegs, pngs = ([sample for sample in samples if sample.format == format] for format in ("jpeg", "png"))
     subsampled = [sample.header.subsampling == "4:2:0" for sample in jpegs]
     alone = [check_reader([sample], "full", get_reader("picky")) for sample in jpegs]
-    assert [one is not None and one.served == 1 for one in alone] == subsampled
+    assert [one is not None and one.decoded == 1 for one in alone] == subsampled
     picky = check_reader(jpegs, "full", get_reader("picky"))
     assert picky is not None
-    assert picky.served == sum(subsampled) / len(jpegs)
-    assert 0 < picky.served < 1
+    assert picky.decoded == sum(subsampled) / len(jpegs)
+    assert 0 < picky.decoded < 1
     assert check_reader(jpegs, "full", get_reader("refusing")) is None
     assert check_reader(pngs, "full", get_reader("picky")) is None
 
