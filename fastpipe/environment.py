@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 if sys.platform != "win32":
     import resource
@@ -27,6 +27,7 @@ __all__ = [
     "machine_fingerprint",
     "memory",
     "no_descriptors_left",
+    "opencv",
     "other_projects",
     "shared_memory_room",
     "usable_cpus",
@@ -48,6 +49,16 @@ _NO_DESCRIPTORS = os.strerror(errno.EMFILE)  # torch's RuntimeErrors contain thi
 _GROUPS = Path("/sys/fs/cgroup")  # Linux's folder of the limits of control groups
 SHARED_MEMORY = "/dev/shm"
 """Linux's folder of shared memory, through which workers send batches."""
+
+
+@functools.cache
+def opencv() -> Any:
+    """The module ``cv2``, whichever package it comes from; None where there is none, or only the rest of one."""
+    try:
+        import cv2
+    except ImportError:
+        return None
+    return cv2 if hasattr(cv2, "setNumThreads") else None
 
 
 def line_width() -> int:

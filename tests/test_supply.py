@@ -113,6 +113,7 @@ def test_the_version_of_libjpeg_turbo_is_told(reader: str) -> None:
 OPTIONAL = {
     "pycocotools",
     "albumentations",
+    "cv2",
     "distributed",
     "fsspec",
     "imageio",
@@ -122,6 +123,7 @@ OPTIONAL = {
     "pyarrow",
     "timm",
     "torchvision",
+    "turbojpeg",
 }
 DEPENDENCIES = {re.match(r"[\w-]+", text)[0] for text in PROJECT["dependencies"]}
 IMPORTED_AS = {"opencv-python-headless": "cv2", "pillow": "PIL", "tomli-w": "tomli_w"}
@@ -185,10 +187,12 @@ def _cluster(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 USES: dict[tuple[str, str], Callable[[pytest.MonkeyPatch, Path], Any]] = {
     ("distributed", "cluster"): _cluster,
     ("fsspec", "store"): lambda _, __: fastpipe.ImageFolder("s3://bucket/train"),
+    ("cv2", "reader"): _read("cv2"),
     ("imageio", "reader"): _read("imageio"),
     ("matplotlib", "plot of doctor"): _doctors_plot,
     ("pyarrow", "list of images"): _parquet,
     ("torchvision", "comparison"): _comparison,
+    ("turbojpeg", "reader"): _read("turbojpeg"),
 }
 
 
@@ -211,6 +215,10 @@ def test_a_missing_package_names_what_to_install(
 def test_every_extra_has_lower_bounds_and_agrees_with_the_others() -> None:
     bounds: dict[str, set[str]] = {}
     for text in (*PROJECT["dependencies"], *(text for texts in EXTRAS.values() for text in texts)):
+        own = re.fullmatch(r"torch-fastpipe\[([\w,-]+)\]", text)
+        if own is not None:
+            assert set(own[1].split(",")) <= EXTRAS.keys()
+            continue
         name, bound = re.match(r"([\w-]+)(?:\[\w+\])?(>=[\d.]+)", text).groups()
         bounds.setdefault(name, set()).add(bound)
     del bounds["torchvision"]  # the tests need a newer one than the readers

@@ -1,4 +1,4 @@
-"""Helpers of the kernels: array types, a channel axis that cv2 drops, operations by the core and by Pillow."""
+"""Helpers of the kernels: array types, a channel axis that Pillow drops, operations by the core and by Pillow."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def channels(image: Array) -> int:
 
 
 def like(result: UInt8Array, image: UInt8Array) -> UInt8Array:
-    """``result`` with a channel axis if ``image`` has one: cv2 returns ``(H, W)`` for ``(H, W, 1)``."""
+    """``result`` with a channel axis if ``image`` has one: Pillow has none for gray."""
     return result[..., None] if image.ndim == 3 and result.ndim == 2 else result
 
 

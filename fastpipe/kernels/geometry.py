@@ -10,15 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastpipe import core
-from fastpipe.kernels.arrays import UInt8Array, channels, like
-
-_BORDERS = {
-    "constant": "BORDER_CONSTANT",
-    "edge": "BORDER_REPLICATE",
-    "reflect": "BORDER_REFLECT_101",
-    "symmetric": "BORDER_REFLECT",
-}
-"""OpenCV's names for the padding modes."""
+from fastpipe.kernels.arrays import UInt8Array, by_core, channels
 
 
 def crop(image: UInt8Array, top: int, left: int, height: int, width: int) -> UInt8Array:
@@ -41,29 +33,37 @@ def hflip(image: UInt8Array) -> UInt8Array:
         out = np.empty(image.shape, np.uint8)
         core.thread_context().flip(image, out)
         return out
-    return _flipped(image, 1)
+
+    def add(job: core.Job) -> bool:
+        job.flip()
+        return True
+
+    by_the_core = by_core(image, add, image.shape)
+    flipped: UInt8Array = image[:, ::-1]
+    return flipped.copy() if by_the_core is None else by_the_core
 
 
 def vflip(image: UInt8Array) -> UInt8Array:
     """Reverses the rows; returns a new contiguous array."""
-    return _flipped(image, 0)
+    flipped: UInt8Array = image[::-1].copy()
+    return flipped
 
 
 def quarter_turns(image: UInt8Array, turns: int) -> UInt8Array:
     """Turns the image by ``turns`` quarters counter-clockwise; returns a new contiguous array."""
-    import cv2
 
-    if not turns or not image.size:
-        turned: UInt8Array = np.rot90(image, turns).copy()
-        return turned
-    codes = cv2.ROTATE_90_COUNTERCLOCKWISE, cv2.ROTATE_180, cv2.ROTATE_90_CLOCKWISE
-    return like(cv2.rotate(image, codes[turns - 1]), image)
+    def add(job: core.Job) -> bool:
+        if turns % 2:
+            job.transpose()
+        if turns in (2, 3):
+            job.flip()
+        if turns in (1, 2):
+            job.flip_vertically()
+        return True
 
-
-def _flipped(image: UInt8Array, code: int) -> UInt8Array:
-    import cv2
-
-    return like(cv2.flip(image, code), image) if image.size else image.copy()
+    turned: UInt8Array = np.rot90(image, turns)
+    by_the_core = by_core(image, add, turned.shape) if turns else None
+    return turned.copy() if by_the_core is None else by_the_core
 
 
 def pad(
@@ -94,14 +94,16 @@ def pad(
     values = [0.0] if fill is None else [fill] if isinstance(fill, (int, float)) else list(fill)
     if len(values) == 1:
         values *= count
-    if image.size == 0:  # cv2 would loop for ever
-        shape = (image.shape[0] + top + bottom, image.shape[1] + left + right, *image.shape[2:])
-        if mode == "constant":
-            return np.full(shape, values if image.ndim == 3 else values[0], np.uint8)
-        widths = [(top, bottom), (left, right), (0, 0)][: image.ndim]
-        padded: UInt8Array = np.pad(image, widths, mode=mode)  # type: ignore[call-overload]
-        return padded
-    import cv2
-
-    border = getattr(cv2, _BORDERS[mode])
-    return like(cv2.copyMakeBorder(image, top, bottom, left, right, border, value=values), image)
+    rows, columns = image.shape[:2]
+    shape = (rows + top + bottom, columns + left + right, *image.shape[2:])
+    if mode == "constant":
+        out = np.empty(shape, np.uint8)
+        middle = out[top : top + rows]
+        border = np.array(values if image.ndim == 3 else values[0], np.uint8)
+        for part in (out[:top], out[top + rows :], middle[:, :left], middle[:, left + columns :]):
+            part[...] = border
+        middle[:, left : left + columns] = image
+        return out
+    widths = [(top, bottom), (left, right), (0, 0)][: image.ndim]
+    padded: UInt8Array = np.pad(image, widths, mode=mode)  # type: ignore[call-overload]
+    return padded

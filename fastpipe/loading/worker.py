@@ -17,17 +17,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 
-import cv2
 import torch
 from torch.utils.data import get_worker_info
 
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
+from fastpipe.environment import opencv
 from fastpipe.executor import SharedEpoch, StageTimes
 from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.memory.shm_pool import begin_worker, shared
 
 _LAST_BATCH_S = 1.0
+_OPENCV = opencv()  # imported before workers are forked
 
 
 class Heartbeats:
@@ -81,7 +82,8 @@ class WorkerInit:
         _silence_exit()
         # One thread, so that workers don't compete for cores. By 0 and not 1: a forked worker inherits cv2's pool
         # without its threads, and setNumThreads(1) waits for these forever; 0 doesn't touch the pool.
-        cv2.setNumThreads(0)
+        if _OPENCV is not None:
+            _OPENCV.setNumThreads(0)
         info = get_worker_info()
         assert info is not None
         if isinstance(info.dataset, BatchFetcher):

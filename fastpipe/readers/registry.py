@@ -25,7 +25,10 @@ _BUILT_IN: dict[str, tuple[str, str]] = {
         "fastpipe.readers.core:CoreReader",
         "install torch-fastpipe where a C compiler is, and FASTPIPE_CORE isn't off",
     ),
-    "cv2": ("fastpipe.readers.cv2:OpenCvReader", "pip install opencv-python-headless"),
+    "cv2": (
+        "fastpipe.readers.cv2:OpenCvReader",
+        "pip install opencv-python-headless, or a newer version of the OpenCV package that is here",
+    ),
     "imageio": ("fastpipe.readers.imageio:ImageioReader", "pip install imageio"),
     "pil": ("fastpipe.readers.pil:PillowReader", "pip install pillow"),
     "turbojpeg": ("fastpipe.readers.turbojpeg:TurboJpegReader", "pip install turbojpeg"),

@@ -26,6 +26,7 @@ from PIL import Image, ImageFile
 from fastpipe import readers
 from fastpipe.config import current_config
 from fastpipe.core.packed import PACKED_FORMAT
+from fastpipe.environment import opencv
 from fastpipe.errors import DecodeError, ReaderError
 from fastpipe.readers.header import guess_format
 from fastpipe.tools.check.findings import FileFacts, bits_of
@@ -105,9 +106,7 @@ def prepare(rules: Rules) -> None:
             for name in readers.default_order(format) if chosen is None else (chosen,):
                 with contextlib.suppress(ReaderError):
                     readers.get_reader(name)
-        if "cv2" in readers.default_order("WEBP"):
-            import cv2
-
+        if (cv2 := opencv()) is not None:
             cv2.setNumThreads(1)
 
 

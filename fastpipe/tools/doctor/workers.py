@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
-import cv2
 import numpy as np
 import torch
 
 from fastpipe.datasets.wrappers import inner_datasets
+from fastpipe.environment import opencv
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.doctor.loader_setup import LoaderSetup
 from fastpipe.tools.doctor.measurements import ObjectList, StageProfile, WorkerThreads
@@ -111,4 +111,5 @@ def _item_bytes(item: object) -> int:
 
 def threads_here(dataset: object, decoding: int, used: bool) -> WorkerThreads:
     """The threads of this process, a worker that has made samples; `used` says whether libraries' threads worked."""
-    return WorkerThreads(torch.get_num_threads(), max(1, cv2.getNumThreads()), decoding, used)
+    cv2 = opencv() if "cv2" in sys.modules else None  # else no sample has used it
+    return WorkerThreads(torch.get_num_threads(), max(1, cv2.getNumThreads()) if cv2 else 1, decoding, used)
