@@ -9,7 +9,6 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any, TypeVar
 from xml.etree import ElementTree
 
@@ -35,7 +34,7 @@ from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.target_values import Boxes, MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
-from fastpipe.paths import absolute_path, local_path
+from fastpipe.paths import absolute_path, check_regular, local_path, open_regular
 from fastpipe.transforms.albumentations_targets import Pixels
 from fastpipe.types import Box, RemoteFile, Transform
 
@@ -302,7 +301,8 @@ class _Voc(Wrappable):
         base = os.path.join(self.root, *(["TrainVal"] if year == "2011" else []), "VOCdevkit", f"VOC{year}")
         if not os.path.isdir(base):
             raise RuntimeError("Dataset not found or corrupted. You can use download=True to download it")
-        listed = Path(base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt").read_text().splitlines()
+        with open_regular(os.path.join(base, "ImageSets", self._fastpipe_layout[0], f"{image_set}.txt")) as file:
+            listed = file.read().decode().splitlines()
         paths = [f"JPEGImages/{line.strip()}.jpg" for line in listed]
         self.index = index_of_rows((paths, [0] * len(paths)), base)
         self._fastpipe_share_record()
@@ -377,7 +377,8 @@ class VOCDetection(_Voc):
     def _fastpipe_tree(self, path: str) -> Record:
         """Parses an annotation file."""
         try:
-            return self.parse_voc_xml(ElementTree.parse(path).getroot())
+            with open_regular(path) as file:
+                return self.parse_voc_xml(ElementTree.parse(file).getroot())
         except NOT_OF_ANNOTATIONS:
             raise
         except Exception as error:  # no XML, or of an unknown encoding
@@ -441,6 +442,7 @@ class VOCSegmentation(_Voc):
 
     def targets_of(self, target: str, size: tuple[int, int]) -> tuple[object, ...]:
         if self.target_keys is None:
+            check_regular(target)  # Pillow would wait for a FIFO's writer
             return (Image.open(target),)
         mask = MaskFile(target)
         if mask.size() == size and readers.read_header(target).channels == 1:

@@ -121,7 +121,7 @@ def named_images(
         except FileNotFoundError:
             raise DatasetError(f"there is no {path}: give {what}.") from None
         except OSError as error:
-            raise DatasetError(f"{path} is {error.strerror}: give {what}.") from None
+            raise DatasetError(f"{path} can't be opened, {error.strerror}: give {what}.") from None
     with contextlib.suppress(format.UnusableIndex):  # a folder that is no index
         about = open_kept(Path(path)).identity
         root = about.get("root")

@@ -15,7 +15,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.folder_source import is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_container
-from fastpipe.paths import local_path
+from fastpipe.paths import check_regular, local_path
 from fastpipe.types import Transform
 
 
@@ -42,6 +42,14 @@ def choose_files(
     if missing is not None:
         shown = os.fspath(missing) or "path in ''"
         raise DatasetError(f"there is no {shown:.200}; name a folder of images, or an image")
+    for path in paths:
+        if not path.is_dir():
+            try:
+                check_regular(path)
+            except OSError as error:
+                raise DatasetError(
+                    f"{path} can't be opened, {error.strerror}: name a folder of images, or an image"
+                ) from None
     if paths and all(path.is_file() for path in paths):
         chosen = [str(path) for path in paths]
         return chosen if len(chosen) <= count else [chosen[i] for i in sorted(rng.sample(range(len(chosen)), count))]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import corpus
 import pytest
+from special_files import SPECIAL, THERE, needs_special_files
 
 import fastpipe
 from fastpipe import readers
@@ -16,7 +16,7 @@ from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import FastpipeError
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX's special files")
+pytestmark = needs_special_files
 
 OPENERS: dict[str, Callable[[str], object]] = {
     "a.parquet": lambda path: fastpipe.ImageTable(path, index=None),
@@ -40,33 +40,13 @@ OPENERS: dict[str, Callable[[str], object]] = {
 }
 
 
-def fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def folder(path: Path) -> None:
-    path.mkdir()
-
-
-def bound(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(os.path.relpath(path))
-
-
-@pytest.mark.parametrize("make", [fifo, device, folder, bound])
+@pytest.mark.parametrize("kind", THERE)
 @pytest.mark.parametrize("name", OPENERS)
-def test_what_is_no_file_is_told(
-    make: Callable[[Path], None], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_file_is_told(kind: str, name: str, tmp_path: Path) -> None:
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")
-    monkeypatch.chdir(tmp_path)  # the path of a socket is short
     path = tmp_path / name
-    make(path)
+    THERE[kind](path)
     with pytest.raises((OSError, FastpipeError)) as caught:
         OPENERS[name](str(path))
     assert str(path) in str(caught.value)
@@ -78,6 +58,22 @@ def test_a_mask_that_is_no_file_is_named(tmp_path: Path) -> None:
     samples = fastpipe.SampleDataset(lambda _: (tmp_path / "a.jpg", fastpipe.MaskFile(tmp_path / "mask.png")), 1)
     with pytest.raises(OSError, match=r"a FIFO \(named pipe\) \(sample 0 of the dataset, .*a\.jpg\): .*mask\.png"):
         samples[0]
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("name", ["ImageSets/Main/train.txt", "Annotations/1.xml", "SegmentationClass/1.png"])
+def test_files_of_pascal_voc(kind: str, name: str, tmp_path: Path) -> None:
+    base = tmp_path / "VOCdevkit/VOC2012"
+    for one in ("ImageSets/Main", "ImageSets/Segmentation", "Annotations", "SegmentationClass", "JPEGImages"):
+        (base / one).mkdir(parents=True)
+    (base / "JPEGImages/1.jpg").write_bytes(corpus.jpeg(30, 40))
+    for layout in ("Main", "Segmentation"):
+        if name != f"ImageSets/{layout}/train.txt":
+            (base / "ImageSets" / layout / "train.txt").write_text("1\n")
+    SPECIAL[kind](base / name)
+    opened = fastpipe.VOCSegmentation if "Segmentation" in name else fastpipe.VOCDetection
+    with pytest.raises(OSError, match=name):
+        opened(tmp_path)[0]
 
 
 def test_no_config_is_the_null_device() -> None:

@@ -89,8 +89,27 @@ def test_too_little_shared_memory(root: Path) -> None:
     finding = found(diagnosis)["too little shared memory"]
     assert finding.severity == "problem"
     assert "2 workers with prefetch_factor=2 may hold 2.5 TB of batches" in finding.what
-    assert "docker run --shm-size=" in finding.remedy
+    assert "The machine has no such memory" in finding.remedy
+    assert "--shm-size" not in finding.remedy
     assert diagnosis.scaling.batch_size < 10**6
+
+
+def test_more_workers_than_there_is_time_to_start(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """500 workers are neither started nor judged; all else is measured."""
+    monkeypatch.setattr(examine, "try_loader", partial(_refusing, examine.try_loader))
+    loader = TorchDataLoader(fastpipe.ImageFolder(root, SMALL), 4, num_workers=500)
+    diagnosis = doctor(loader, seconds=0.3)
+    assert [trial.num_workers for trial in diagnosis.scaling.trials] == [1, 2]
+    assert diagnosis.scaling.untried is not None
+    assert diagnosis.scaling.untried[0] == 500
+    assert "--seconds" in found(diagnosis)["workers that weren't measured"].remedy
+    assert "too many workers" not in found(diagnosis)
+    assert diagnosis.to_dict()["scaling"]["untried"][0] == 500
+
+
+def _refusing(try_loader: Any, make: Any, seconds: float) -> Any:
+    assert make().num_workers <= 2
+    return try_loader(make, seconds)
 
 
 OPENCV = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -152,6 +153,27 @@ def test_shared_memory() -> None:
     assert find.shared_memory(one, 256, 8, 2, Memory(None, 3 * GB), has_gpu=False) is None
     assert find.shared_memory(one, 256, 8, 2, Memory(None, None), has_gpu=False) is None  # no such limit known
     assert find.shared_memory(one, 256, 0, 2, Memory(None, 0), has_gpu=False) is None  # no worker, nothing shared
+
+
+def test_shared_memory_that_no_machine_has() -> None:
+    """Shared memory is memory: no container gets more of it than the machine has."""
+    one = stages(image_bytes=600_000)
+    found = find.shared_memory(one, 10**8, 2, 2, Memory(8 * GB, 64 * MB), has_gpu=False)
+    assert found is not None
+    assert "--shm-size" not in found.remedy
+    assert found.remedy == "The machine has no such memory (8.0 GB are available): set a batch size of 19 at most."
+    none_fits = find.shared_memory(one, 10**8, 80, 2, Memory(8 * GB, 64 * MB), has_gpu=False)
+    assert none_fits is not None
+    assert none_fits.remedy.endswith("set fewer workers and smaller batches.")
+
+
+def test_workers_that_were_not_tried() -> None:
+    assert find.untried_workers(scaling(100, 190), 20) is None
+    many = find.untried_workers(replace(scaling(100, 190, cpus=2), untried=(500, 85.0)), 20)
+    assert many is not None
+    assert many.severity == "advice"
+    assert many.what.startswith("Starting 500 workers on 2 CPUs takes about 85 s, and doctor has 20 s. num_workers=2 ")
+    assert many.remedy == "Set num_workers=2, or measure longer: --seconds 170."
 
 
 def test_oversubscription() -> None:

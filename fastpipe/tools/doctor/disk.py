@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fastpipe import readers
+from fastpipe.paths import open_regular
 from fastpipe.tools.doctor.measurements import Disk
 
 _READERS = 8
@@ -75,14 +76,14 @@ def is_resident(path: str) -> bool | None:
         return None
     try:
         name, offset, size = readers.place_of(path)
-        with open(name, "rb", buffering=0) as file:
+        with open_regular(name) as file:
             if size < 0:
                 size = os.fstat(file.fileno()).st_size
             # The last page, which read-ahead fills last.
             return os.preadv(file.fileno(), [bytearray(1)], offset + max(0, size - 1), os.RWF_NOWAIT) == min(1, size)
     except BlockingIOError:
         return False
-    except OSError:  # no such file, or a file system that can't tell
+    except OSError:  # no such file, no regular file, or a file system that can't tell
         return None
 
 
@@ -90,7 +91,7 @@ def _drop(path: str) -> bool:
     """Drops a file from the page cache; returns True if it is out of it."""
     try:
         name, offset, size = readers.place_of(path)
-        with open(name, "rb", buffering=0) as file:
+        with open_regular(name) as file:
             os.posix_fadvise(file.fileno(), offset, max(0, size), os.POSIX_FADV_DONTNEED)
     except OSError:
         return False

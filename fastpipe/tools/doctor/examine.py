@@ -30,7 +30,7 @@ from fastpipe.tools.doctor.loader_setup import LoaderSetup, setup_of
 from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling, StageProfile
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
-from fastpipe.tools.doctor.workers import Probe, object_lists, threads_here, trial_batch_size
+from fastpipe.tools.doctor.workers import Probe, object_lists, start_s, threads_here, trial_batch_size
 from fastpipe.tools.import_object import imagenet_transform
 from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.types import Transform
@@ -38,6 +38,7 @@ from fastpipe.types import Transform
 _SAMPLES = 192
 _SEVERITIES = ("problem", "advice", "note")
 _STEPS = 5
+_A_CPU = 4  # workers on each CPU that are tried, however long they take to start
 _LARGEST_RATE, _LONGEST_S = 1e9, 86400.0
 
 
@@ -65,7 +66,8 @@ def doctor(
         batch_size: the training's batch size; None for the loader's, or 256.
         workers: the training's ``num_workers``, to be judged; None for the loader's, or for a recommendation.
         gpu_rate: images a second that the training takes if it never waits for images.
-        seconds: approximate time for all measurements.
+        seconds: approximate time for all measurements. More than four workers for each CPU are only
+            tried if they start within it.
         progress: called with the number of finished steps, the number of steps, and the next step.
 
     Raises:
@@ -130,8 +132,11 @@ def doctor(
         if examined.planned is not None:
             trial = partial(try_reencoding, indices=tried.good, output=stages.output, seconds=seconds * 0.075)
             reencodings = probe.run(trial)
+    untried = None
     if probe.why_here:
         counts = [0]
+    elif counts[-1] > _A_CPU * cpus and (needed_s := start_s(counts[-1], probe.start_s, cpus)) > seconds:
+        untried = counts.pop(), needed_s
     size = trial_batch_size(examined, stages, max(counts), free)
 
     def measure(processes: int, threads: int | None = None) -> Trial:
@@ -159,7 +164,7 @@ def doctor(
         gpu_rate=gpu_rate,
         stages=stages,
         disk=disk,
-        scaling=Scaling(tuple(trials), cpus, size),
+        scaling=Scaling(tuple(trials), cpus, size, untried),
         threaded=threaded,
         in_python=examined.in_python,
         memory=available,
@@ -169,7 +174,7 @@ def doctor(
         machine=dict(machine_fingerprint()),
         versions=dict(library_versions()),
     )
-    findings = [one for one in _findings(measured, examined, probe.why_here, tried.bad) if one is not None]
+    findings = [one for one in _findings(measured, examined, probe.why_here, tried.bad, seconds) if one is not None]
     return replace(measured, findings=tuple(sorted(findings, key=lambda one: _SEVERITIES.index(one.severity))))
 
 
@@ -178,6 +183,7 @@ def _findings(
     examined: LoaderSetup,
     why_here: str,
     bad: Sequence[FailedSample],
+    seconds: float,
 ) -> Iterator[findings.Finding | None]:
     """Yields the findings from the measurements, and from the samples that can't be made."""
     stages, scaling, gpu_rate = measured.stages, measured.scaling, measured.gpu_rate
@@ -194,6 +200,7 @@ def _findings(
     judged = None if findings.is_busy(stages) else measured.workers
     other_number = findings.other_workers(scaling, judged, gpu_rate, measured.threads_instead)
     yield other_number
+    yield findings.untried_workers(scaling, seconds)
     yield findings.shared_memory(stages, measured.batch_size, workers, measured.prefetch, measured.memory, has_gpu)
     # If another number of workers is advised, threads are judged for that number.
     advised = workers if other_number is None else measured.recommended_workers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -247,6 +248,21 @@ def other_workers(scaling: Scaling, workers: int | None, gpu_rate: float | None,
     )
 
 
+def untried_workers(scaling: Scaling, seconds: float) -> Finding | None:
+    """Finding: the training's number of workers wasn't measured, as that would take longer than `seconds`."""
+    if scaling.untried is None:
+        return None
+    workers, needed = scaling.untried
+    best = scaling.recommended()
+    return Finding(
+        "workers that weren't measured",
+        "advice",
+        f"Starting {pluralize(workers, 'worker')} on {pluralize(scaling.cpus, 'CPU')} takes about {needed:,.0f} s, and "
+        f"doctor has {seconds:g} s. num_workers={best.num_workers} delivers {best.images_per_s:,.0f} images/s.",
+        f"Set num_workers={best.num_workers}, or measure longer: --seconds {math.ceil(2 * needed)}.",
+    )
+
+
 def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, float], has_gpu: bool) -> Finding | None:
     """Finding: no number of workers delivers the GPU's rate; the GPU may be in another machine."""
     best = scaling.recommended()
@@ -275,16 +291,21 @@ def shared_memory(
     if free is None or need <= free * 0.9:
         return None
     fits = int(free * 0.9 / max(1, stages.image_bytes * (workers * prefetch + 1)))
-    gigabytes = -(-need * 5 // 4 // (1 << 30))
     uint8 = ', or send uint8 (fastpipe.DataLoader(device="cuda")), a quarter of the bytes' if has_gpu else ""
-    smaller = f", or a batch size of {fits} at most" if fits >= 1 else ""
+    wanted = need * 5 // 4
+    if memory.available is not None and wanted > memory.available:  # shared memory is memory, too
+        cure = f"The machine has no such memory ({format_bytes(memory.available)} are available): "
+        cure += f"set a batch size of {fits} at most" if fits >= 1 else "set fewer workers and smaller batches"
+    else:
+        cure = f"Give the container more (docker run --shm-size={-(-wanted // (1 << 30))}g, or --ipc=host)"
+        uint8 += f", or a batch size of {fits} at most" if fits >= 1 else ""
     return Finding(
         "too little shared memory",
         "problem",
         f"{pluralize(workers, 'worker')} with prefetch_factor={prefetch} may hold {format_bytes(need)} of batches in "
         f"shared memory; {format_bytes(free)} are free. Where it runs out, workers end in a bus error, or in one of "
         "memory that can't be allocated.",
-        f"Give the container more (docker run --shm-size={gigabytes}g, or --ipc=host){uint8}{smaller}.",
+        f"{cure}{uint8}.",
     )
 
 

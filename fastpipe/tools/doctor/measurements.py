@@ -62,6 +62,8 @@ class Scaling:
     trials: tuple[Trial, ...]  # sorted by number of workers
     cpus: int  # CPUs that this process may use
     batch_size: int  # the trials' batch size
+    # a number of workers that wasn't tried, and the expected seconds to start them and get their first batches
+    untried: tuple[int, float] | None = None
 
     def rate(self, workers: int) -> float | None:
         """Images a second with `workers` workers; None if not measured."""

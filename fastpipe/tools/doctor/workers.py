@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import sys
+import time
 import warnings
 from collections.abc import Callable, Collection, Iterable
 from itertools import islice
@@ -31,10 +33,12 @@ class Probe:
 
     Attributes:
         why_here: why the dataset can't be sent to a worker, so that functions run in this process; else empty.
+        start_s: seconds from the start to the worker's first answer.
     """
 
     def __init__(self, setup: LoaderSetup) -> None:
         self.why_here = ""
+        begun = time.perf_counter()
         init = setup.loader_for((), 1, 1).worker_init_fn
         self._workers = Workers(setup.dataset, 1, worker_init_fn=init, multiprocessing_context=setup.context)
         try:
@@ -42,6 +46,7 @@ class Probe:
         except (pickle.PicklingError, AttributeError, TypeError) as error:  # raised by pickle for unpicklable objects
             self.why_here = f"{type(error).__name__}: {error}".splitlines()[0]
             self._workers = Workers(setup.dataset, 0)
+        self.start_s = time.perf_counter() - begun
 
     def run(self, work: Callable[[Any], Result]) -> Result:
         """Calls ``work(dataset)`` in the worker, and returns its result; both must be picklable."""
@@ -56,6 +61,17 @@ class Probe:
 
     def __exit__(self, *error: object) -> None:
         del self._workers  # torch's loader ends its workers when it is deleted
+
+
+def start_s(workers: int, one_s: float, cpus: int) -> float:
+    """Seconds that workers are expected to take for their start and their first two batches each.
+
+    Args:
+        workers: their number.
+        one_s: the seconds that a single worker takes to start.
+        cpus: the usable CPUs, on which they start and work.
+    """
+    return math.ceil(workers / cpus) * (one_s + 2 * _BATCH_S)
 
 
 def trial_batch_size(setup: LoaderSetup, stages: StageProfile, most_workers: int, shared_free: int | None) -> int:
