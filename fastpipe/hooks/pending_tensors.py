@@ -201,11 +201,12 @@ def _run(run: Pipeline, tensor: object, site: Site) -> object:
 def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape, tensor: torch.Tensor) -> object:
     """The result of drawn steps on a pending tensor."""
     from fastpipe.program.pending_tensor import with_steps
+    from fastpipe.program.pending_work import run_recorded
 
     result = with_steps(tensor, steps, None, SiteAccount(site, None))
     if result is None:
         whole = *record.steps, *steps
-        result = record.source.run(whole, record.source.program(whole), in_rows=True)
+        result = run_recorded(record, record.source, whole, record.source.program(whole), in_rows=True)
     return result
 
 

@@ -12,9 +12,10 @@ from PIL import Image
 from fastpipe.clock import clock
 from fastpipe.errors import CoreError
 from fastpipe.ops import RgbToGrayscale
-from fastpipe.pillow.lazy_source import Check, LazySource
+from fastpipe.pillow.lazy_source import Check, LazySource, LoadedSource, Source
 from fastpipe.plain_way import plainly, raise_interruption
 from fastpipe.program.on_image import Info, to_array
+from fastpipe.program.uses import start_of_child
 from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, Step
 
@@ -52,7 +53,11 @@ class ImageRecord:
             its pixels will be needed, too, and come from the same decode.
         calls: the calls that make the image by Pillow from the opened file; None if unknown.
         checked_info: a copy of the image's first ``info``, if the file's pixels are checked.
-        gave_array: an array has been made from the image, without giving it pixels of its own.
+        parent: the record of the image that this one was made from; None for a file's.
+        owner: returns the image; None if it is gone.
+        uses: how many times pixels have been made from the steps.
+        children: how many images and tensors were recorded on this one.
+        kept: the pixels in RGB, for children that haven't theirs yet; None until they are made.
     """
 
     source: LazySource
@@ -60,31 +65,77 @@ class ImageRecord:
     coloured: weakref.ref[Image.Image] | None = None
     calls: tuple[PlainCall, ...] | None = None
     checked_info: Info | None = None
-    gave_array: bool = False
+    parent: ImageRecord | None = None
+    owner: Callable[[], Image.Image | None] = lambda: None
+    uses: int = 0
+    children: int = 0
+    kept: LoadedSource | None = None
+
+    def start(self) -> tuple[Source, tuple[Step, ...]]:
+        """Counts a use; returns what the image's pixels are to be made from, and the steps from there."""
+        self.uses += 1
+        source, done = (self.source, 0) if self.parent is None else self.parent.start_of_child()
+        return source, self.steps[done:]
+
+    def start_of_child(self) -> tuple[Source, int]:
+        """Counts a use by what was recorded on this image; returns its start, and the number of steps done there."""
+        known = start_of_child(self)
+        if not isinstance(known, ImageRecord) or known.kept is None:
+            return self.source, 0
+        return known.kept, len(known.steps)
+
+    @property
+    def is_file(self) -> bool:
+        return not self.steps
+
+    @property
+    def is_kept(self) -> bool:
+        return self.kept is not None
+
+    def exists(self) -> bool:
+        return self.owner() is not None
+
+    def needs_pixels(self) -> bool:
+        """True if the image has been used before, so that it is to get its pixels now."""
+        return bool(self.uses and self.steps)
+
+    def keep(self) -> None:
+        """Gives the image its pixels, and keeps them for its children."""
+        image = self.owner()
+        if image is not None and image_record_of(image) is self:
+            _ = image.im
+        if self.kept is None:
+            pixels = self._made("RGB")
+            self.kept = LoadedSource(pixels if pixels.mode == "RGB" else pixels.convert("RGB"))
 
     def steps_in(self, mode: str) -> tuple[Step, ...]:
         """The steps from the file to the image in its own mode, ``"RGB"`` or ``"L"``."""
-        return self.steps if mode == "RGB" else (*self.steps, GRAY_IN_ONE)
+        return in_mode(self.steps, mode)
 
     def image(self, mode: str) -> Image.Image:
         """Makes the image in its own mode."""
         begun = clock()
-        try:
-            image = self.source.image(self.source.program(self.steps_in(mode)))
-        except Exception as error:  # raised again, unless Pillow can make the image
-            raise_interruption(error)
-            if error is self.source.error:  # Pillow's own
-                raise
-            image = self._by_pillow_instead(error)
+        image = self._made(mode)
         check = self.source.check
         if check is None or self.calls is None:
             return image
         return self._checked(check, image, clock() - begun)
 
+    def _made(self, mode: str) -> Image.Image:
+        try:
+            source, steps = self.start()
+            return source.image(source.program(in_mode(steps, mode)))
+        except Exception as error:  # raised again, unless Pillow can make the image
+            raise_interruption(error)
+            if error is self.source.error:  # Pillow's own
+                raise
+            return self._by_pillow_instead(error)
+
     def array(self, mode: str) -> Pixels:
         """Makes the image in its own mode as an array ``(H, W, C)``, which may be valid until the next decode only."""
         try:
-            return self.source.array(self.source.program(self.steps_in(mode)))
+            source, steps = self.start()
+            return source.array(source.program(in_mode(steps, mode)))
         except Exception as error:  # raised again, unless Pillow can make the image
             raise_interruption(error)
             if error is self.source.error:  # Pillow's own
@@ -127,6 +178,11 @@ class ImageRecord:
         return expected if difference else image
 
 
+def in_mode(steps: tuple[Step, ...], mode: str) -> tuple[Step, ...]:
+    """Steps on a file's RGB pixels, and the one to an image in mode ``"RGB"`` or ``"L"``."""
+    return steps if mode == "RGB" else (*steps, GRAY_IN_ONE)
+
+
 def image_record_of(image: Image.Image | None) -> ImageRecord | None:
     """The record of a lazy image; None for a plain one, also if another thread has just made the pixels."""
     return None if image is None else vars(image).get("_fastpipe")
@@ -146,4 +202,7 @@ def region_of(image: Image.Image, box: Box) -> Pixels | None:
     The array is valid until the thread's next decode.
     """
     record = image_record_of(image)
-    return None if record is None or image.mode != "RGB" else record.source.region(box, record.steps)
+    if record is None or image.mode != "RGB" or record.needs_pixels():
+        return None
+    source, steps = record.start()
+    return source.array(source.program(steps, box))

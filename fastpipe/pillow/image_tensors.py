@@ -21,15 +21,16 @@ from fastpipe.ops import (
     ToTensor,
     interned_once,
 )
-from fastpipe.pillow.image_record import image_record_of
+from fastpipe.pillow.image_record import ImageRecord, image_record_of
 from fastpipe.pillow.lazy_image import lazy_of
-from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.pillow.lazy_source import Source
 from fastpipe.plain_way import raise_interruption
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.pending_tensor import class_of, pending_tensor, record_of
 from fastpipe.program.pending_work import Account, Record, TensorSource, after_conversion
 from fastpipe.program.program import Program
+from fastpipe.program.uses import is_unused
 from fastpipe.types import ImageShape, Step
 
 ByPillow: TypeAlias = "Callable[[], Image.Image]"
@@ -50,49 +51,61 @@ class _ShownPixels(TensorSource):
     """The pixels of an image without pixels, as the source of pending tensors.
 
     Args:
-        source: the file.
-        first: the steps from the file's pixels to the tensor.
-        shape: the image's shape.
+        record: the image's record.
+        first: the steps from the file's pixels to the tensor: the image's own, and those to the tensor.
+        shape: the tensor's shape.
         in_planes: the tensor lies in planes without gaps, even if torchvision's doesn't.
     """
 
-    def __init__(self, source: LazySource, first: tuple[Step, ...], shape: ImageShape, in_planes: bool = False) -> None:
+    def __init__(
+        self, record: ImageRecord, first: tuple[Step, ...], shape: ImageShape, in_planes: bool = False
+    ) -> None:
         self.shape = shape
-        self._source, self._first, self._in_planes = source, first, in_planes
+        self._record, self._first, self._in_planes = record, first, in_planes
+        record.children += 1
 
     def program(self, steps: tuple[Step, ...]) -> Program:
-        source = self._source
-        program = lower((*self._first, *steps), source.shape, orientation=source.orientation)
+        return self._program_from(self._record.source, (*self._first, *steps))
+
+    def _program_from(self, source: Source, steps: tuple[Step, ...]) -> Program:
+        program = lower(steps, source.shape, orientation=source.orientation)
         return program._replace(in_rows=False, memo=None) if self._in_planes else program
 
     def run(
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
     ) -> torch.Tensor:
-        source = self._source
+        source = self._record.source
         try:
-            result = source.run(program, out, in_rows=in_rows)
+            start, done = self._record.start_of_child()
+            if start is not source:
+                program = self._program_from(start, (*self._first[done:], *steps))
+            result = start.run(program, out, in_rows=in_rows)
         except Exception as error:  # fastpipe's error, or Pillow's, which Pillow raises again
             raise_interruption(error)
             whole = None if source.on_mistake is None else source.opened_by_pillow()
             if source.on_mistake is None or whole is None:
                 raise
-            result = run_on_image(program, whole.convert("RGB"), out, in_rows=in_rows)
+            result = run_on_image(self.program(steps), whole.convert("RGB"), out, in_rows=in_rows)
             source.on_mistake(error)
         assert isinstance(result, torch.Tensor)
         return result
 
     def held_bytes(self) -> int:
-        return len(self._source.encoded.data)
+        return len(self._record.source.encoded.data)
 
     def fill(self, job: core.Job, program: Program) -> bool:
+        source = self._record.source
         try:
-            return self._source.fill(job, program)
+            if not is_unused(self._record) or not source.fill(job, program):
+                return False
         except Exception as error:  # fastpipe's error: `run` has to do it
             raise_interruption(error)
-            if self._source.on_mistake is None:
+            if source.on_mistake is None:
                 raise
-            self._source.on_mistake(error)
+            source.on_mistake(error)
             return False
+        self._record.start_of_child()
+        return True
 
 
 def image_tensor(
@@ -117,7 +130,7 @@ def image_tensor(
     if torch.get_default_dtype() is not torch.float32 or torch._C._get_tracing_state() is not None:
         return None
     steps, dtype = _CONVERSIONS[name]
-    shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
+    shown = _ShownPixels(record, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
     work = after_conversion(shown, (), result, account_of(record.by_pillow))
@@ -139,7 +152,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
         return None
     if torch._C._get_tracing_state() is not None:
         return None
-    shown = _ShownPixels(record.source, (*record.steps_in(lazy.mode), *steps), shape)
+    shown = _ShownPixels(record, (*record.steps_in(lazy.mode), *steps), shape)
     program = shown.program(())
     conversion, (height, width, channels) = program.conversion, program.result
     if conversion is None or conversion.dtype not in _STACKED:
@@ -174,5 +187,6 @@ def _with_step(record: Record, step: Step, account_of: Callable[[Account], Accou
         return None
     height, width, channels = record.shape
     shape = TensorShape.of((height, width, channels), torch.float32, pure=True)
-    work = after_conversion(record.source, (*record.steps, step), shape, account_of(record.account))
+    account = account_of(record.account)
+    work = after_conversion(record.source, (*record.steps, step), shape, account, parent=record)
     return None if work is None else pending_tensor(work)

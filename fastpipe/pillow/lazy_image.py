@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, SupportsIndex, TypeAlias, TypeVar
 
+import numpy as np
 import torch
 from PIL import Image, ImageFile, ImageFilter, ImagePalette
 
 from fastpipe.ops import Crop, Operation, RgbToGrayscale, TensorConversion
 from fastpipe.pending import set_class
-from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall, image_record_of
+from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall, image_record_of, in_mode
 from fastpipe.pillow.lazy_operations import PointTable, point_table
-from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.pillow.lazy_source import LazySource, LoadedSource
 from fastpipe.pillow.method_arguments import (
     TRANSPOSITIONS,
     crop_operations,
@@ -100,6 +101,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         steps: the steps on the file's pixels.
         size: ``(width, height)`` after the steps.
         calls: the calls that make the image by Pillow; see `ImageRecord`.
+        parent: the record of the image on which the last steps were recorded.
     """
 
     _im: ImagingCore | None = None  # read from the class until the instance has its own
@@ -113,6 +115,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         steps: tuple[Step, ...] = (),
         size: tuple[int, int] | None = None,
         calls: tuple[PlainCall, ...] | None = None,
+        parent: ImageRecord | None = None,
     ) -> None:
         super().__init__()
         own = vars(self)
@@ -123,7 +126,9 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             self.info = info
         self._mode = mode
         self._size = (source.shape.width, source.shape.height) if size is None else size
-        self._fastpipe = ImageRecord(source, steps, calls=calls)
+        self._fastpipe = ImageRecord(source, steps, calls=calls, parent=parent, owner=weakref.ref(self))
+        if parent is not None:
+            parent.children += 1
         source.add_image(self)
         if source.check is not None:
             self._fastpipe.checked_info = self.info.copy()
@@ -170,20 +175,24 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if record is None:
             return None
         source, shown = record.source, record.steps_in(self.mode)
-        lowered = source.program(shown, box, steps)
-        if conversion is not None:
-            converting = lowered._replace(conversion=conversion, in_rows=in_rows, memo=None)
-            tensor = source.run_by_core(converting, out, in_rows)
-            return None if tensor is None else (tensor, len(steps), True)
-        program = claimed_by_core(lowered)
-        if program is None:
+        if conversion is None:
+            program = claimed_by_core(source.program(shown, box, steps))
+            if program is None:
+                return None
+            crop = () if box is None else (Crop(*box),)
+            whole = (*shown, *crop, *steps)
+            if self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
+                size = program.result.width, program.result.height
+                return LazyImage(source, "RGB", info_for_next(self), whole, size, parent=record), len(steps), False
+        if record.needs_pixels():
             return None
-        crop = () if box is None else (Crop(*box),)
-        whole = (*shown, *crop, *steps)
-        if self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
-            size = program.result.width, program.result.height
-            return LazyImage(source, "RGB", info_for_next(self), whole, size), len(steps), False
-        result = source.image(program)
+        start, shown = record.start()
+        program = start.program(in_mode(shown, self.mode), box, steps)
+        if conversion is not None:
+            converting = program._replace(conversion=conversion, in_rows=in_rows, memo=None)
+            tensor = start.run_by_core(converting, out, in_rows)
+            return None if tensor is None else (tensor, len(steps), True)
+        result = start.image(program)
         result.info = copied_info(self)
         return result, len(steps), False
 
@@ -198,19 +207,22 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     @_unless_replaced
     def load(self) -> Any:
         record = image_record_of(self)
-        return _made(self).load() if record is None or not record.source.is_sound else PendingPixels(self)
+        if record is None or record.steps or not record.source.is_sound:  # whoever loads what was made uses it again
+            return _made(self).load()
+        return PendingPixels(self)
 
     @property
     def __array_interface__(self) -> ArrayInterface:
         """Pillow's array interface; the first array is made without giving the image pixels of its own."""
         record = image_record_of(self)
-        if record is None or record.gave_array or record.source.check is not None:
-            pixels = to_array(_made(self))
+        if record is None or record.uses or record.source.check is not None:
+            record, pixels = None, to_array(_made(self))
         else:
-            record.gave_array = True
             pixels = record.array(self.mode)
-        shape = pixels.shape if self.mode == "RGB" else pixels.shape[:2]
-        return {"version": 3, "data": pixels.tobytes(), "shape": shape, "typestr": "|u1"}
+        data, shape = pixels.tobytes(), pixels.shape if self.mode == "RGB" else pixels.shape[:2]
+        if record is not None and not record.steps and self.mode == "RGB":  # the whole file: not decoded again
+            record.source.keep(np.frombuffer(data, np.uint8).reshape(shape))
+        return {"version": 3, "data": data, "shape": shape, "typestr": "|u1"}
 
     @_unless_replaced
     def putpalette(self, data: ImagePalette.ImagePalette | bytes | Sequence[int], rawmode: str = "RGB") -> None:
@@ -371,6 +383,9 @@ def _made(image: Image.Image) -> Image.Image:
 
 
 def _with_pixels(image: Image.Image, pixels: Image.Image) -> None:
+    record = image_record_of(image)
+    if record is not None and record.steps and record.children and record.kept is None:
+        record.kept = LoadedSource(pixels.copy() if pixels.mode == "RGB" else pixels.convert("RGB"))
     vars(image).setdefault("_im", pixels.im)  # only the first thread's is kept
     _plain(image)
 
@@ -403,7 +418,7 @@ def _with_steps(
         plain = OnInfo(copied_info(image), plain)
     calls = None if record.calls is None or plain is None else (*record.calls, plain)
     info = info_for_next(image) if info is None else info
-    return LazyImage(record.source, image._mode, info, (*record.steps, *steps), size, calls=calls)
+    return LazyImage(record.source, image._mode, info, (*record.steps, *steps), size, calls=calls, parent=record)
 
 
 def info_for_next(image: Image.Image) -> Info | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -44,7 +47,80 @@ class Check(Protocol):
 _PIXEL_BYTES = {"RGB": 4, "L": 1}  # of Pillow's memory
 
 
-class LazySource:
+class Source(ABC):
+    """An image in RGB that programs start from: a file's, or one that has its pixels.
+
+    Attributes:
+        shape: the shape of the upright image.
+        orientation: the EXIF orientation to apply, 1 to 8.
+    """
+
+    shape: ImageShape
+    orientation = 1
+
+    def program(self, recorded: tuple[Step, ...], box: Box | None = None, steps: tuple[Step, ...] = ()) -> Program:
+        """The program through recorded steps, and through further steps on a box of their result.
+
+        Args:
+            recorded: the steps on the upright image.
+            box: the box of their result; None for all.
+            steps: the steps on the box, already lowered.
+        """
+        if recorded or self.orientation != 1:
+            crop = () if box is None else (Crop(*box),)
+            return lower((*recorded, *crop, *steps), self.shape, orientation=self.orientation)
+        result = self.shape if box is None else ImageShape(box.height, box.width)
+        for step in steps:
+            result = step.output_shape(result)
+        return Program(self.shape, box, steps, None, (), result)
+
+    @abstractmethod
+    def run(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> object:
+        """Makes what a program needs, and runs it; a result that is no tensor is a new PIL image, or several.
+
+        Args:
+            program: a program that starts from the image.
+            out, in_rows: see `fastpipe.program.execute`.
+
+        Raises:
+            Exception: the file can't be decoded.
+        """
+
+    @abstractmethod
+    def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
+        """Runs a program as `run` does; None if the core refuses the file, or lacks a step that needs a PIL image."""
+
+    def image(self, program: Program) -> Image.Image:
+        """The new PIL image of a program without a conversion; see `run`."""
+        image = self.run(program)
+        assert isinstance(image, Image.Image)
+        return image
+
+    def array(self, program: Program) -> Pixels:
+        """The array ``(H, W, C)`` of a program without a conversion, valid until the next decode; see `run`."""
+        return to_array(self.image(program))
+
+
+class LoadedSource(Source):
+    """An image that has its pixels, which nobody changes.
+
+    Args:
+        pixels: the image.
+    """
+
+    def __init__(self, pixels: Image.Image) -> None:
+        self.shape = ImageShape(pixels.height, pixels.width)
+        self._pixels = pixels
+
+    def run(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> object:
+        result: object = run_on_image(program, self._pixels, out, in_rows=in_rows)
+        return result
+
+    def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
+        return self.run(program, out, in_rows=in_rows)
+
+
+class LazySource(Source):
     """An encoded image that several lazy images are made from, upright and in RGB.
 
     Threads may share it: the notes here decide how other images' pixels are made, never what they are.
@@ -84,9 +160,11 @@ class LazySource:
         self.error: Exception | None = None
         self._parts = Parts(encoded.header)
         self._whole: Image.Image | None = None
+        self._array: Pixels | None = None
         self._info: Info | None = None
         self._images: list[weakref.ref[Image.Image]] = []
         self._most_images = 8
+        _SOURCES.add(self)
 
     def add_image(self, image: Image.Image) -> None:
         """Registers an image without pixels that is made from the file."""
@@ -97,15 +175,18 @@ class LazySource:
 
     def let_go(self) -> None:
         """Makes the images that take less memory than the file, so that the file can be freed with its last image."""
-        for reference in self._images:
+        self.make_images(len(self.encoded.data))
+        self._whole = self._array = None
+
+    def make_images(self, most: float = math.inf) -> None:
+        """Makes the pixels of the images that still exist, of those that take less memory than some bytes."""
+        for reference in [*self._images]:
             image = reference()
             if image is None or not is_pending(image):
                 continue
-            if image.width * image.height * _PIXEL_BYTES[image.mode] < len(self.encoded.data):
+            if image.width * image.height * _PIXEL_BYTES[image.mode] < most:
                 with suppress(Exception):  # raised again when the pixels are used
-                    image.load()
                     _ = image.im
-        self._whole = None
 
     def opened_by_pillow(self) -> Image.Image | None:
         """Opens the file by Pillow; None without `open_by_pillow`, or for an orientation to apply."""
@@ -119,47 +200,20 @@ class LazySource:
             self._info = {} if self._open_by_pillow is None else self._open_by_pillow(self.encoded.content).info
         return self._info.copy()
 
+    def keep(self, pixels: Pixels) -> None:
+        """Keeps an array of the whole upright image, which nobody changes: later images are made from it."""
+        if self.orientation == 1 and self._whole is None:
+            self._array = pixels
+
     def expect(self, parts: int) -> None:
         """Sets how many parts will be asked for, so that the whole image is decoded at once if that is less work."""
         self._parts.expect(parts)
 
-    def program(self, recorded: tuple[Step, ...], box: Box | None = None, steps: tuple[Step, ...] = ()) -> Program:
-        """The program from the file through recorded steps, and through further steps on a box of their result.
-
-        Args:
-            recorded: the steps on the upright image.
-            box: the box of their result; None for all.
-            steps: the steps on the box, already lowered.
-        """
-        if recorded or self.orientation != 1:
-            crop = () if box is None else (Crop(*box),)
-            return lower((*recorded, *crop, *steps), self.shape, orientation=self.orientation)
-        result = self.shape if box is None else ImageShape(box.height, box.width)
-        for step in steps:
-            result = step.output_shape(result)
-        return Program(self.shape, box, steps, None, (), result)
-
     def run(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> object:
-        """Decodes what a program needs, and runs it; a result that is no tensor is a new PIL image, or several.
-
-        Args:
-            program: a program that starts from the file.
-            out, in_rows: see `fastpipe.program.execute`.
-
-        Raises:
-            Exception: the file can't be decoded.
-        """
         result = self._run(program, out, in_rows, as_pil=True)
         return self._run_by_pillow(program, out, in_rows) if result is None else result
 
-    def image(self, program: Program) -> Image.Image:
-        """The new PIL image of a program without a conversion; see `run`."""
-        image = self.run(program)
-        assert isinstance(image, Image.Image)
-        return image
-
     def array(self, program: Program) -> Pixels:
-        """The array ``(H, W, C)`` of a program without a conversion, valid until the next decode; see `run`."""
         pixels = self._run(program, None, False, as_pil=False)
         if pixels is None:
             pixels = self._run_by_pillow(program, None, False)
@@ -169,7 +223,6 @@ class LazySource:
         return pixels
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
-        """Runs a program as `run` does; None if the core refuses the file, or lacks a step that needs a PIL image."""
         foreign = not all(isinstance(step, Operation) for step in program.steps)
         return self._run(program, out, in_rows, as_pil=False, all_steps=foreign)
 
@@ -180,7 +233,7 @@ class LazySource:
             job: any job, which is filled anew.
             program: a program that starts from the file, and that the core can run as a whole.
         """
-        return self._whole is None and self._parts.fill(job, program, self.encoded)
+        return self._whole is None and self._array is None and self._parts.fill(job, program, self.encoded)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> Pixels:
         """Decodes only a box of the steps' result: an array ``(H, W, C)``, valid until the thread's next decode."""
@@ -189,6 +242,9 @@ class LazySource:
     def _run(
         self, program: Program, out: torch.Tensor | None, in_rows: bool, as_pil: bool, all_steps: bool = False
     ) -> object:
+        array = self._array
+        if array is not None:
+            self._whole, self._array = to_pil(array), None
         if self._parts.add(program.box, whole_is_there=self._whole is not None):
             self._whole = self._decode_whole()
         if self._whole is not None:
@@ -219,3 +275,16 @@ class LazySource:
             opened.load()
             return opened.convert("RGB")
         return to_pil(encoded.decode(refused=True))
+
+
+_SOURCES: weakref.WeakSet[LazySource] = weakref.WeakSet()
+
+
+def _make_images() -> None:
+    """Makes the images of this process before it forks: each child would make those for itself that it uses."""
+    for source in [*_SOURCES]:
+        source.make_images()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_make_images)

@@ -243,7 +243,7 @@ def with_steps(
         return None
     all_steps = (*record.steps, *steps)
     strides = strides_of(record.source, all_steps, program, whole)
-    extended = Record(record.source, all_steps, program, shape=shape, strides=strides, account=account)
+    extended = Record(record.source, all_steps, program, parent=record, shape=shape, strides=strides, account=account)
     if is_window:
         extended.strides, extended.base = record.strides, record.base or record
         extended.cuts = (*record.cuts, *cuts)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run, run_on_image
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
+from fastpipe.program.uses import is_unused, start_of_child
 from fastpipe.readers.base import Pixels
 from fastpipe.torch_modes import follows_calls
 from fastpipe.types import ImageShape, Step
@@ -75,10 +76,12 @@ class TensorSource(ABC):
     Attributes:
         shape: the shape of the image.
         is_turned: the image's rows are the file's columns.
+        is_file: the tensor without further steps is the file's, whose parts the source counts.
     """
 
     shape: ImageShape
     is_turned = False
+    is_file = False
 
     @abstractmethod
     def program(self, steps: tuple[Step, ...]) -> Program:
@@ -121,6 +124,8 @@ class FileSource(TensorSource):
         library: decodes the file without the core if the core refuses it, to the upright uint8 tensor ``(C, H, W)``.
     """
 
+    is_file = True
+
     def __init__(self, encoded: Encoded, channels: int, orientation: int, library: Library) -> None:
         height, width = encoded.header.size
         size = (width, height) if orientation >= 5 else (height, width)
@@ -147,7 +152,7 @@ class FileSource(TensorSource):
         if tensor is None:
             if self._array is None:
                 self._array = self._library().permute(1, 2, 0).numpy()
-            tensor = run_on_image(lower((*TO_TENSOR, *steps), self.shape), self._array, out, in_rows=in_rows)
+            tensor = _run_on_pixels(self._array, steps, out, in_rows)
         assert isinstance(tensor, torch.Tensor)
         return tensor
 
@@ -175,6 +180,7 @@ class PendingWork(ABC):
         account: counts the time and checks results.
         owner: returns the tensor; None if it is gone.
         made: the result; None until it is made.
+        uses: how many times the elements have been made; at the second time they are the `result`.
         inference: torch's inference mode was on when the work was recorded.
     """
 
@@ -183,6 +189,7 @@ class PendingWork(ABC):
     account: Account
     owner: Callable[[], torch.Tensor | None] = lambda: None
     made: torch.Tensor | None = None
+    uses: int = 0
     inference: bool = field(default_factory=torch.is_inference_mode_enabled)
 
     @abstractmethod
@@ -219,9 +226,10 @@ class PendingWork(ABC):
 
     def write(self, out: torch.Tensor) -> None:
         """Writes the result into a tensor of its shape and dtype."""
-        if self.made is not None or self.account.checks or self._is_shared():
+        if self.uses or self.made is not None or self.account.checks or self._is_shared():
             out.copy_(self.result())
             return
+        self.uses += 1
         begun = clock()
         with ordinary(self.inference):
             self._write(out)
@@ -252,6 +260,9 @@ class Record(PendingWork):
         base: for a window, the record of the tensor whose memory it shares.
         cuts: the indexing calls that cut the window out of the base's tensor.
         windows: how many windows were cut out of this tensor.
+        parent: the record of the tensor on which the last steps were recorded; None for an image's own tensor.
+        children: how many tensors were recorded on this one.
+        kept: a copy of the elements, which nobody changes, for children; None until it is made.
     """
 
     source: TensorSource
@@ -260,6 +271,13 @@ class Record(PendingWork):
     base: Record | None = None
     cuts: tuple[Cut, ...] = ()
     windows: int = 0
+    parent: Record | None = None
+    children: int = 0
+    kept: torch.Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.parent is not None:
+            self.parent.children += 1
 
     @classmethod
     def of(cls, source: TensorSource, account: Account) -> Record:
@@ -271,33 +289,65 @@ class Record(PendingWork):
 
     def _make(self) -> torch.Tensor:
         if self.base is None or not self._is_shared():
-            return PendingWork._make(self)
+            result = PendingWork._make(self)
+            if self.children > self.windows and not self.is_file:  # the result's owner may change it
+                self.kept = result.clone()
+            return result
         shown = self.base.result()
         for cut in self.cuts:
             shown = cut(shown)
         return shown
 
     def _new(self) -> torch.Tensor:
+        return self.elements(self.parent)
+
+    def _write(self, out: torch.Tensor) -> None:
+        run_recorded(self.parent, self.source, self.steps, self.program, out)
+
+    def elements(self, user_of: Record | None) -> torch.Tensor:
+        """Makes the elements in new memory, as a use of a record: the parent, or this one itself."""
         height, width, channels = self.shape
         out = None
         in_rows = self.strides == (1, width * channels, channels)
         if not in_rows and self.strides != (height * width, width, 1):
-            out = torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
-        tensor = self.source.run(self.steps, self.program, out, in_rows=in_rows)
-        return tensor.as_subclass(torch.Tensor)
+            out = self._laid_out()
+        tensor = run_recorded(user_of, self.source, self.steps, self.program, out, in_rows).as_subclass(torch.Tensor)
+        # What starts from kept elements is laid out as that allows.
+        return tensor if tensor.stride() == self.strides else self._laid_out().copy_(tensor)
 
-    def _write(self, out: torch.Tensor) -> None:
-        self.source.run(self.steps, self.program, out)
+    def _laid_out(self) -> torch.Tensor:
+        height, width, channels = self.shape
+        return torch.empty_strided((channels, height, width), self.strides, dtype=self.shape.dtype, device="cpu")
+
+    @property
+    def is_file(self) -> bool:
+        return self.source.is_file and not self.steps
+
+    @property
+    def is_kept(self) -> bool:
+        return self.kept is not None
+
+    def exists(self) -> bool:
+        return self.owner() is not None
+
+    def keep(self) -> None:
+        if self.made is None:
+            self.result()
+        if self.kept is None:
+            with ordinary(self.inference):
+                self.kept = self._new()
 
     def held_bytes(self) -> int:
         return self.source.held_bytes()
 
     def fill(self, job: core.Job, sink: core.BatchSink, number: int) -> bool:
         program = self.program
-        if self.made is not None or self.account.checks or self._is_shared() or program.conversion is None:
+        if self.uses or self.made is not None or self.account.checks or self._is_shared():
             return False
-        if not self.source.fill(job, program):
+        if program.conversion is None or not is_unused(self.parent) or not self.source.fill(job, program):
             return False
+        self.uses += 1
+        start_of_child(self.parent)
         sink.write(job, number, program.conversion.arithmetic)
         return True
 
@@ -360,18 +410,23 @@ class FloatsOfPixels(PendingWork):
     def of(cls, pixels: Record, account: Account) -> FloatsOfPixels:
         """Makes the work that converts these pixels."""
         shape = TensorShape.of(tuple(pixels.shape), torch.float32, pure=True)
+        pixels.children += 1
         return cls(pixels, shape=shape, strides=pixels.strides, account=account)
 
     def divided(self, account: Account) -> Record | None:
         """The work that makes the floats divided by 255; None if the core lacks a step."""
         pixels = self.pixels
-        return after_conversion(pixels.source, (*pixels.steps, _TO_FLOATS), self.shape, account)
+        return after_conversion(pixels.source, (*pixels.steps, _TO_FLOATS), self.shape, account, parent=pixels)
 
     def _new(self) -> torch.Tensor:
-        return self.pixels._new().float()  # made again, as the image's own tensor may have been changed since
+        return self._pixels().float()
 
     def _write(self, out: torch.Tensor) -> None:
-        out.copy_(self.pixels._new())
+        out.copy_(self._pixels())
+
+    def _pixels(self) -> torch.Tensor:
+        """The pixels; made again unless they are kept, as the image's own tensor may have been changed since."""
+        return self.pixels.elements(self.pixels)
 
 
 def ordinary(inference: bool) -> AbstractContextManager[object]:
@@ -411,6 +466,7 @@ def after_conversion(
     shape: TensorShape,
     account: Account,
     program: Program | None = None,
+    parent: Record | None = None,
 ) -> Record | None:
     """The record of steps on a source's tensor that belong to its conversion; None if the core lacks a step.
 
@@ -420,6 +476,7 @@ def after_conversion(
         shape: the shape and dtype of the result.
         account: the account of the result.
         program: the program of the steps; None to make it.
+        parent: the record of the tensor on which the last of them were recorded.
     """
     program = source.program(steps) if program is None else program
     if program.conversion is None or program.conversion.dtype is not shape.dtype:
@@ -428,7 +485,42 @@ def after_conversion(
     if claimed is None or claimed.after:
         return None
     strides = strides_of(source, steps, claimed, shape)
-    return Record(source, steps, claimed, shape=shape, strides=strides, account=account)
+    return Record(source, steps, claimed, parent=parent, shape=shape, strides=strides, account=account)
+
+
+def run_recorded(
+    parent: Record | None,
+    source: TensorSource,
+    steps: tuple[Step, ...],
+    program: Program,
+    out: torch.Tensor | None = None,
+    in_rows: bool = False,
+) -> torch.Tensor:
+    """Runs steps as `TensorSource.run` does, from what is kept of the tensors that they were recorded on.
+
+    Args:
+        parent: the record of the tensor on which the last steps were recorded, whose use this is.
+        source: the image.
+        steps: the steps on the image's tensor, of which the first are those of ``parent``.
+        program, out, in_rows: see `TensorSource.run`.
+    """
+    known = start_of_child(parent)
+    if not isinstance(known, Record) or known.kept is None:
+        return source.run(steps, program, out, in_rows=in_rows)
+    steps, kept = steps[len(known.steps) :], known.kept
+    if kept.dtype is torch.uint8:
+        return _run_on_pixels(kept.permute(1, 2, 0).numpy(), steps, out, in_rows)
+    tensor: Any = kept
+    for step in steps:
+        tensor = step.apply(tensor)
+    return tensor if out is None else out.copy_(tensor)
+
+
+def _run_on_pixels(pixels: Pixels, steps: tuple[Step, ...], out: torch.Tensor | None, in_rows: bool) -> torch.Tensor:
+    """Runs steps on the tensor of loaded pixels ``(H, W, C)``; see `TensorSource.run`."""
+    program = lower((*TO_TENSOR, *steps), ImageShape(*pixels.shape))
+    tensor: torch.Tensor = run_on_image(program, pixels, out, in_rows=in_rows)
+    return tensor
 
 
 def strides_of(

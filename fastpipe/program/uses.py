@@ -1,0 +1,68 @@
+"""The uses of images and tensors without pixels: whatever is used again gets pixels, and keeps them.
+
+What is recorded on an image or a tensor runs when pixels are asked for, from the file on. At the second use of what was
+recorded its pixels are made and kept, and further uses start from them. So no step runs more than twice, however often
+an image, and those made from it, are used. The parts of a file itself are counted by `fastpipe.program.parts`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+
+class Recorded(Protocol):
+    """What is recorded on a file: the part of an image's or a tensor's record that its uses concern."""
+
+    uses: int
+    """How many times pixels have been made from it."""
+    children: int
+    """How many images and tensors were recorded on this one."""
+
+    @property
+    def parent(self) -> Recorded | None:
+        """The record of what this one was made from; None for a file."""
+
+    @property
+    def is_file(self) -> bool:
+        """True if nothing is recorded yet."""
+
+    @property
+    def is_kept(self) -> bool:
+        """True if its pixels are there for its children."""
+
+    def exists(self) -> bool:
+        """True if the image or the tensor still exists, so that somebody may use it."""
+
+    def keep(self) -> None:
+        """Makes the pixels, and gives them to the image or the tensor, if it exists, and to its children."""
+
+
+Kept = TypeVar("Kept", bound=Recorded)
+
+
+def start_of_child(record: Recorded | None) -> Recorded | None:
+    """Counts a use, and keeps what is used for the second time and may be used once more.
+
+    Args:
+        record: the record of what is used by one of its children.
+
+    Returns:
+        The record with pixels to start from; None to start from the file.
+    """
+    chain: list[Recorded] = []
+    while record is not None and not record.is_kept:
+        chain.append(record)
+        record = record.parent
+    for one in reversed(chain):
+        one.uses += 1
+        if one.uses > 1 and not one.is_file and (one.children > 1 or one.exists()):
+            one.keep()
+            record = one
+    return record
+
+
+def is_unused(record: Recorded | None) -> bool:
+    """True if neither a record nor what it was made from has been used, so that a use starts from the file."""
+    while record is not None and not record.is_kept and (record.is_file or not record.uses):
+        record = record.parent
+    return record is None
