@@ -117,6 +117,14 @@ def _declare(functions: ctypes.CDLL) -> None:
         ("fpc_look_up", None, [pointer, pointer, ctypes.c_size_t, pointer, pointer]),
         ("fpc_arrow_pixels", pointer, [pointer, ctypes.c_int64, ctypes.c_int32]),
         ("fpc_flip_rgb", None, [pointer, pointer, ctypes.c_int32, ctypes.c_int32, pointer]),
+        (
+            "fpc_decode_uint16",
+            status,
+            [
+                *(pointer, ctypes.c_char_p, ctypes.c_size_t, pointer, ctypes.c_int32),
+                *(ctypes.c_int64, pointer, ctypes.c_int64),
+            ],
+        ),
         ("fpc_pool_new", pointer, [ctypes.c_int, ctypes.c_int]),
         ("fpc_pool_run", None, [pointer, pointer, ctypes.c_size_t]),
         ("fpc_pool_start", None, [pointer, pointer, ctypes.c_size_t, pointer]),

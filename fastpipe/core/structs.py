@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import TypeAlias, TypeVar
 
-ABI = 23
+ABI = 24
 """The FPC_ABI that the structs below belong to."""
 
 

@@ -573,6 +573,39 @@ static void draw_masks(source *from, const uint8_t *input, size_t size) {
     free(text), free(mask), free(out[0]), free(out[1]);
 }
 
+/* The file, or a box of it, as samples of 16 bits, in memory that ends with its last sample. */
+static void decode_samples(source *from, const uint8_t *data, size_t length, const fpc_header *header) {
+    fpc_box box = {0, 0, header->height, header->width};
+    if (one_in(from, 2)) {
+        box.top = below(from, header->height);
+        box.left = below(from, header->width);
+        box.height = 1 + below(from, header->height - box.top);
+        box.width = 1 + below(from, header->width - box.left);
+    }
+    if (one_in(from, 50)) box.left = odd_number(from);
+    const int channels = one_in(from, 8) ? below(from, 5) : header->components == 3 ? 3 : 1;
+    const int64_t gap = one_in(from, 4) ? 2 * below(from, 5) : 0;
+    const int64_t row = 2 * (int64_t)box.width * channels + gap;
+    const size_t size = (size_t)(row * box.height - gap);
+    const int64_t max_bytes = one_in(from, 20) ? 1 + below(from, 100000) : 64 << 20;
+    uint16_t *out[2];
+    int statuses[2];
+    for (int k = 0; k < 2; k++) {
+        out[k] = malloc(size ? size : 1);
+        if (out[k] == NULL) abort();
+        memset(out[k], 0xA5, size);
+        statuses[k] = fpc_decode_uint16(contexts[k], data, length, &box, channels, max_bytes, out[k], row);
+    }
+    if (statuses[0] != statuses[1]) fail("the instruction sets end differently", statuses[0], statuses[1]);
+    sum = (sum ^ (uint64_t)statuses[0]) * 1099511628211u;
+    if (statuses[0] == FPC_OK) {
+        if (memcmp(out[0], out[1], size)) fail("the instruction sets' samples differ", 0, 0);
+        add_to_sum((const uint8_t *)out[0], size);
+        decoded++;
+    }
+    free(out[0]), free(out[1]);
+}
+
 #include "packed_fuzzer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
@@ -617,6 +650,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     fpc_header header;
     const int status = fpc_read_header(data, length, &header);
     if (fpc_jpeg_end(data, length) > (int64_t)length) abort();
+    const bool is_small = status == FPC_OK && (int64_t)header.height * header.width <= MOST_PIXELS;
+    if (is_small && (header.bit_depth == 16 || one_in(&other, 16))) decode_samples(&other, data, length, &header);
     fpc_job job = {.data = data, .length = (int64_t)length, .max_pixels = MOST_PIXELS, .max_bytes = 64 << 20};
     fpc_operation operations[MOST_OPERATIONS] = {{0}};
     fpc_pixels pixels;

@@ -20,6 +20,7 @@ import corpus
 import cv2
 import numpy as np
 import pytest
+from deep_png import GRAY, RGB, file_of, samples_of
 from fuzz.mutate import mutation
 from PIL import Image
 
@@ -196,6 +197,35 @@ def test_chunks_of_pngs_that_opencv_may_speak_of(name: bytes) -> None:
     data = corpus.save(corpus.photo(20, 30), "PNG")
     assert taken(data)
     assert not taken(corpus.with_chunk(data, name, b"Raw profile type exif\0\nexif\n       0\n"))
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_sixteen_bits(flags: int) -> None:
+    """Depth maps and X-rays; OpenCV makes 8 bits of them without IMREAD_ANYDEPTH, and gray of colours itself."""
+    known = flags not in (5, 7, 16, 257)
+    for height, width in ((13, 27), (1, 1), (1, 9), (9, 1)):
+        assert taken(file_of(samples_of(height, width, GRAY, 65536), (0, 1, 2, 3, 4)), flags) == known
+        in_colours = taken(file_of(samples_of(height, width, RGB, 65536), (0, 1, 2, 3, 4)), flags)
+        assert in_colours == (known and flags not in (0, 2, 128))
+
+
+def test_sixteen_bits_that_opencv_may_read_otherwise(tmp_path: Path) -> None:
+    samples = samples_of(20, 30, GRAY, 999)
+    for name, content in (
+        (b"tRNS", b"\0\7"),
+        (b"sBIT", b"\x0c"),
+        (b"gAMA", struct.pack(">I", 45455)),
+        (b"tEXt", b"a\0b"),
+    ):
+        for flags in (-1, 0, 1):
+            assert not taken(file_of(samples, before=corpus.chunk(name, content)), flags)
+    data = file_of(samples)
+    assert taken(data, -1)
+    for damaged in (data[:-20], data[:50], data[:-14] + b"x" + data[-13:]):
+        taken(damaged, -1)
+    path = tmp_path / "depth.png"
+    path.write_bytes(data)
+    np.testing.assert_array_equal(cv2.imread(str(path), cv2.IMREAD_UNCHANGED), samples, strict=True)
 
 
 def _with_palette(colors: int, largest: int, size: tuple[int, int] = (13, 27)) -> bytes:

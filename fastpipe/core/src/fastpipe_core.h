@@ -20,7 +20,7 @@
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 23 /* grows with every change of a struct below */
+#define FPC_ABI 24 /* grows with every change of a struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -354,6 +354,12 @@ FPC_API void fpc_look_up(const fpc_context *context, const uint8_t *in, size_t c
                          uint8_t *out);
 /* Mirrors an image of three channels left to right; its rows follow each other without gaps. */
 FPC_API void fpc_flip_rgb(const fpc_context *context, const uint8_t *in, int32_t height, int32_t width, uint8_t *out);
+
+/* Decodes a box of a PNG of 16 bits a sample, gray (1 channel) or RGB (3), to samples in the machine's byte order.
+ * Sample (y, x, c) is written at out + y * row_stride / 2 + x * channels + c. Returns an fpc_status: other files are
+ * refused, and with FPC_UNSUPPORTED_COLOR those with another number of channels. `max_bytes` is as in fpc_job. */
+FPC_API int fpc_decode_uint16(fpc_context *context, const uint8_t *data, size_t length, const fpc_box *box,
+                              int32_t channels, int64_t max_bytes, uint16_t *out, int64_t row_stride);
 
 /* The pixels of an array of Arrow's C data interface, whose address `capsule` points to: `count` pixels of `bytes`
  * bytes, 1 or 4. NULL if the array hasn't this length, or isn't uint8 or fixed_size_list<uint8>[4]. */

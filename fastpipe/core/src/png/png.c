@@ -30,24 +30,34 @@ static size_t bytes_of(const void *decoder) {
     return sizeof *png + png->joined.size + png->window.size + png->rows.size;
 }
 
-static int open_file(void *decoder, const uint8_t *data, size_t length, bool indices, int64_t max_bytes,
-                     const fpc_header **found) {
-    fpc_png *png = decoder;
+/* True if the decoder gives files of this header in this form. */
+static bool has_form(const fpc_header *header, int kind, fpc_png_form form) {
+    if (form != FPC_PNG_AS_UINT16) return header->bit_depth <= 8;
+    return header->bit_depth == 16 && (kind == FPC_PNG_GRAY || kind == FPC_PNG_RGB);
+}
+
+static int open_as(fpc_png *png, const uint8_t *data, size_t length, fpc_png_form form, int64_t max_bytes) {
     fpc_header *header = &png->header;
-    *found = header;
-    png->indices = indices;
+    png->form = form;
     int status = fpc_png_read_header(data, length, header, &png->kind);
     /* A header that Pillow has to read for its orientation is accepted: the pixels don't depend on the orientation. */
     if (status != FPC_OK && !(status == FPC_UNUSUAL_HEADER && header->data_offset)) return status;
-    if (header->bit_depth > 8 || header->progressive || header->animated) return FPC_UNSUPPORTED_MODE;
+    if (!has_form(header, png->kind, form) || header->progressive || header->animated) return FPC_UNSUPPORTED_MODE;
     if (header->height > FPC_LARGEST_SIDE || header->width > FPC_LARGEST_SIDE) return FPC_TOO_LARGE;
     status = fpc_png_read_chunks(png, data, length, max_bytes);
     if (status != FPC_OK) return status;
-    png->step = header->bit_depth == 8 ? header->components : 1;
+    png->step = header->bit_depth < 8 ? 1 : header->components * header->bit_depth / 8;
     png->row_bytes = 1 + ((size_t)header->width * (size_t)header->components * (size_t)header->bit_depth + 7) / 8;
     if ((uint64_t)png->row_bytes * (uint64_t)header->height / MOST_FOR_A_BYTE > png->parts.stream_length)
         return FPC_TRUNCATED;
     return FPC_OK;
+}
+
+static int open_file(void *decoder, const uint8_t *data, size_t length, bool indices, int64_t max_bytes,
+                     const fpc_header **header) {
+    fpc_png *png = decoder;
+    *header = &png->header;
+    return open_as(png, data, length, indices ? FPC_PNG_AS_INDICES : FPC_PNG_AS_RGB, max_bytes);
 }
 
 /* ---- inflating -------------------------------------------------------------------------------------------------- */
@@ -152,8 +162,22 @@ static void give_indices(const fpc_png *png, const uint8_t *samples, uint8_t *ro
     }
 }
 
+/* The box's samples, which are big-endian in the file, in the machine's order. */
+static void give_uint16(const fpc_png *png, const uint8_t *line, uint8_t *row) {
+    const size_t count = (size_t)png->width * (size_t)png->header.components;
+    line += (size_t)png->left * (size_t)png->step;
+    for (size_t i = 0; i < count; i++) {
+        const uint16_t sample = (uint16_t)(line[2 * i] << 8 | line[2 * i + 1]);
+        memcpy(row + 2 * i, &sample, sizeof sample);
+    }
+}
+
 static int give(fpc_png *png, const uint8_t *line, uint8_t *row) {
     const size_t width = (size_t)png->width;
+    if (png->form == FPC_PNG_AS_UINT16) {
+        give_uint16(png, line, row);
+        return FPC_OK;
+    }
     switch (png->kind) {
     case FPC_PNG_RGB: memcpy(row, line + 3 * (size_t)png->left, 3 * width); return FPC_OK;
     case FPC_PNG_RGBA:
@@ -170,7 +194,7 @@ static int give(fpc_png *png, const uint8_t *line, uint8_t *row) {
     default: break;
     }
     const uint8_t *samples = take_samples(png, line);
-    if (png->indices) {
+    if (png->form == FPC_PNG_AS_INDICES) {
         give_indices(png, samples, row);
         return FPC_OK;
     }
@@ -190,7 +214,7 @@ static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
     if (!fpc_box_within(box, header)) return FPC_BAD_REGION;
     /* Pillow reads black and white images in another mode. */
     const bool has_indices = png->kind == FPC_PNG_PALETTE || (png->kind == FPC_PNG_GRAY && header->bit_depth > 1);
-    if (png->indices && !has_indices) return FPC_UNSUPPORTED_COLOR;
+    if (png->form == FPC_PNG_AS_INDICES && !has_indices) return FPC_UNSUPPORTED_COLOR;
     png->y = top;
     png->bottom = top + height;
     png->whole = png->bottom == header->height;
@@ -199,7 +223,7 @@ static int start_box(void *decoder, const fpc_box *box, int64_t max_bytes) {
     png->group = png->ready = 0;
     png->half = 1;
     png->pixels =
-        header->bit_depth == 8 ? left + width : (int32_t)(((int64_t)(left + width) * header->bit_depth + 7) / 8);
+        header->bit_depth >= 8 ? left + width : (int32_t)(((int64_t)(left + width) * header->bit_depth + 7) / 8);
     const size_t line = ((size_t)png->pixels * (size_t)png->step + FPC_ROW_SLACK + 63) / 64 * 64;
     const size_t samples = (size_t)width + 16 + FPC_ROW_SLACK;
     const size_t rows = 2 * FPC_FILTERED_ROWS * line + samples;
@@ -245,6 +269,17 @@ static int finish_file(void *decoder) {
     status = fpc_inflate_finish(&png->inflate, &checksum);
     if (status != FPC_OK) return status;
     return checksum == png->checksum ? FPC_OK : FPC_BAD_CHECKSUM;
+}
+
+int fpc_png_decode_uint16(void *decoder, const uint8_t *data, size_t length, const fpc_box *box, int32_t channels,
+                          int64_t max_bytes, uint8_t *out, int64_t row_stride) {
+    fpc_png *png = decoder;
+    int status = open_as(png, data, length, FPC_PNG_AS_UINT16, max_bytes);
+    if (status != FPC_OK) return status;
+    if (png->header.components != channels) return FPC_UNSUPPORTED_COLOR;
+    status = start_box(png, box, max_bytes);
+    for (int32_t y = 0; y < box->height && status == FPC_OK; y++) status = next_row(png, out + y * row_stride);
+    return status == FPC_OK ? finish_file(png) : status;
 }
 
 static int read_header(const uint8_t *data, size_t length, fpc_header *header) {

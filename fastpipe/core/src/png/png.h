@@ -47,6 +47,13 @@ int fpc_png_read_chunks(fpc_png *png, const uint8_t *data, size_t length, int64_
 
 /* ---- pixels (png.c) ---- */
 
+/* What the decoder gives: RGB; a palette's indices or gray levels, one byte each; samples of 16 bits. */
+typedef enum fpc_png_form { FPC_PNG_AS_RGB, FPC_PNG_AS_INDICES, FPC_PNG_AS_UINT16 } fpc_png_form;
+
+/* fpc_decode_uint16 with a PNG decoder. */
+int fpc_png_decode_uint16(void *decoder, const uint8_t *data, size_t length, const fpc_box *box, int32_t channels,
+                          int64_t max_bytes, uint8_t *out, int64_t row_stride);
+
 struct fpc_png {
     const fpc_kernels *kernels;
     fpc_header header;
@@ -55,7 +62,7 @@ struct fpc_png {
     fpc_inflate inflate;
     fpc_buffer joined, window, rows;
 
-    bool indices;      /* gives samples in one channel instead of RGB */
+    fpc_png_form form;
     bool whole;        /* the box includes the last row */
     int32_t y, bottom; /* the next row to give, and the end */
     int32_t left, width;

@@ -41,7 +41,8 @@ static inline void plain_unfilter(const fpc_filtered *rows, int count, int32_t p
         case 1: plain_unfilter_row(rows, i, bytes, 1); break;
         case 2: plain_unfilter_row(rows, i, bytes, 2); break;
         case 3: plain_unfilter_row(rows, i, bytes, 3); break;
-        default: plain_unfilter_row(rows, i, bytes, 4); break;
+        case 4: plain_unfilter_row(rows, i, bytes, 4); break;
+        default: plain_unfilter_row(rows, i, bytes, 6); break; /* RGB of 16 bits */
         }
     }
 }

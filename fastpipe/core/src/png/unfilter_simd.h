@@ -74,7 +74,7 @@ static void unfilter(const fpc_filtered *rows, int count, int32_t pixels, int st
     unsigned filters = 0;
     for (int i = 0; i < count; i++) filters |= 1u << rows->filters[i];
     const unsigned sideways = 1u << FPC_FILTER_SUB | 1u << FPC_FILTER_AVERAGE | 1u << FPC_FILTER_PAETH;
-    if (count < FPC_FILTERED_ROWS || !(filters & sideways))
+    if (count < FPC_FILTERED_ROWS || step > 4 || !(filters & sideways)) /* a quarter holds 4 bytes */
         plain_unfilter(rows, count, pixels, step);
     else if (filters & 1u << FPC_FILTER_AVERAGE)
         unfilter_together(rows, pixels, step, 1);
