@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+import numpy as np
 import torch
 import torchvision
 from torchvision.io import ImageReadMode
 
 from fastpipe import core, readers
 from fastpipe.clock import clock
-from fastpipe.hooks.checking import SiteAccount
+from fastpipe.hooks.checking import OTHER_VALUES, SiteAccount, check_value
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
 from fastpipe.plain_way import plainly
@@ -26,8 +27,11 @@ _ARGUMENTS = {
     "decode_jpeg": ("input", "mode", "device", "apply_exif_orientation"),
 }
 _MAGIC = {"decode_image": (b"\xff\xd8\xff", b"\x89PNG"), "decode_jpeg": (b"\xff\xd8\xff",)}
-_TAKES_NAMES = tuple(map(int, torchvision.__version__.split(".")[:2])) >= (0, 20)
+_VERSION = tuple(map(int, torchvision.__version__.split(".")[:2]))
+_TAKES_NAMES = _VERSION >= (0, 20)
 """True if modes have names, and `decode_image` takes paths."""
+_GIVES_UINT16 = _VERSION >= (0, 21)
+"""True if PNGs of 16 bits are decoded to uint16."""
 _EXIF, _XMP = b"Exif\0", b"http://ns.adobe.com/xap/"
 _TURNED_PNG = (b"eXIf", b"exif", b"adobe.xmp")
 """Marks of a PNG with an orientation that torchvision doesn't read, or reads otherwise than Pillow."""
@@ -104,7 +108,8 @@ class TensorFiles:
         if not data.startswith(_MAGIC[self._name]):
             return "neither a JPEG nor a PNG"
         header = core.read_header(data)
-        if not isinstance(header, Header) or not readers.get_reader("core").accepts(header):
+        is_deep = isinstance(header, Header) and header.format == "PNG" and header.bit_depth == 16
+        if not isinstance(header, Header) or not (is_deep or readers.get_reader("core").accepts(header)):
             return "a file that fastpipe's core doesn't decode"
         if header.subsampling == "4:4:0":
             return "a JPEG in 4:4:0, whose chroma older versions of torchvision's libjpeg don't smooth"
@@ -120,6 +125,8 @@ class TensorFiles:
         if limit is not None and pixels > limit:
             return "more pixels than the limit"
         library = self._library(data, given)
+        if is_deep:
+            return _of_sixteen_bits(data, header, channels, library, site)
         source = FileSource(Encoded(data, header), channels, orientation, library)
         # torchvision raises here for a damaged file: so a JPEG's scan is checked, and other files are decoded.
         if not (readers.intact_jpeg(data, header) or source.decode()):
@@ -133,6 +140,28 @@ class TensorFiles:
                 return tensor
 
         return library
+
+
+def _of_sixteen_bits(
+    data: bytes, header: Header, channels: int, library: Callable[[], torch.Tensor], site: Site
+) -> torch.Tensor | str:
+    """A PNG of 16 bits a sample as torchvision's uint16, on which nothing is recorded; or the reason to leave it."""
+    of_file = {"L": 1, "RGB": 3}.get(header.color_space, 0)
+    if of_file not in (1, channels) or header.transparency:
+        return f"a PNG of 16 bits in {header.color_space}"
+    if not _GIVES_UINT16:
+        return "a PNG of 16 bits, which this torchvision doesn't give as uint16"
+    begun = clock()
+    samples = np.empty((*header.size, of_file), np.uint16)
+    status = core.decode_uint16(data, 0, 0, samples if of_file == 3 else samples[..., 0])
+    if status:
+        return core.status_text(status)
+    if of_file < channels:
+        samples = np.repeat(samples, channels, axis=2)
+    result = torch.from_numpy(samples).permute(2, 0, 1)  # torchvision's strides, too
+    if not site.is_check_due():
+        return result
+    return check_value(site, result, clock() - begun, library, OTHER_VALUES.format("an image of 16 bits"))
 
 
 def _as_tensor(data: bytes) -> torch.Tensor:

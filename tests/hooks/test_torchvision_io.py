@@ -16,6 +16,7 @@ from typing import Any
 import corpus
 import pytest
 import torch
+from deep_png import GRAY, RGB, file_of, samples_of
 from hooks.tensor_images import (
     FILES,
     KINDS,
@@ -37,6 +38,7 @@ from torchvision_here import module
 
 import fastpipe
 from fastpipe.hooks import tensor_files
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.torch_tensors import with_ordinary_tensors
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_work
@@ -131,6 +133,26 @@ def test_images_of_any_size_are_torchvisions(size: tuple[int, int]) -> None:
     made = opened(data)
     assert fastpipe.is_pending(made)
     assert shown(made) == shown(plainly_opened(data))
+
+
+@pytest.mark.needs_core
+@pytest.mark.parametrize("kind", [GRAY, RGB])
+def test_sixteen_bits_are_torchvisions(kind: int) -> None:
+    """As uint16, with torchvision's strides; what can't be proved is torchvision's."""
+    counted = LEDGER.site("function", "torchvision.io.decode_image")
+    for height, width in ((13, 27), (1, 1), (1, 9), (9, 1)):
+        samples = samples_of(height, width, kind, 65536)
+        for before in (b"", corpus.chunk(b"tRNS", bytes(2 if kind == GRAY else 6))):
+            data = file_of(samples, (0, 1, 2, 3, 4), before)
+            for mode in MODES:
+                images = counted.images
+                assert shown(opened(data, mode=mode)) == shown(plainly_opened(data, mode=mode)), mode
+                is_known = mode in ("UNCHANGED", "RGB") or (mode == "GRAY" and kind == GRAY)
+                assert (counted.images > images) == (is_known and not before), mode
+    for damaged in (data[:-20], data[:60], data[:-14] + b"x" + data[-13:]):
+        assert outcome(lambda damaged=damaged: opened(damaged)) == outcome(
+            lambda damaged=damaged: plainly_opened(damaged)
+        )
 
 
 @pytest.mark.needs_core
