@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from fastpipe.types import Header
 
-    Pixels: TypeAlias = NDArray[np.uint8]
-    Samples: TypeAlias = NDArray[np.uint16]
+    Pixels: TypeAlias = NDArray[np.generic]  # of uint8, or of uint16
 
 _LIMITS = ("OPENCV_IO_MAX_IMAGE_WIDTH", "OPENCV_IO_MAX_IMAGE_HEIGHT", "OPENCV_IO_MAX_IMAGE_PIXELS")
 """Variables that limit the images that OpenCV reads; without them 2**20 rows or columns, and 2**30 pixels."""
@@ -154,7 +153,7 @@ class _Decoder(FasterFunction):
         self._encoded, self._known = encoded, known
         self._names = tuple(inspect.signature(encoded).parameters)
 
-    def make(self, *args: object, **kwargs: object) -> Pixels | Samples | str:
+    def make(self, *args: object, **kwargs: object) -> Pixels | str:
         """The image, or the reason why OpenCV has to make it."""
         named = {**dict(zip(self._names, args, strict=False)), **kwargs}
         if len(named) != len(args) + len(kwargs) or not named.keys() <= set(self._names):
@@ -167,7 +166,7 @@ class _Decoder(FasterFunction):
         return "other flags" if wanted is None else decode(data, wanted)
 
 
-def decode(data: bytes, wanted: _Wanted) -> Pixels | Samples | str:
+def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
     """The decoded image, as OpenCV's; or the reason why OpenCV has to decode it."""
     from fastpipe import core
 
@@ -230,7 +229,7 @@ def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientati
     return "files that libjpeg warns about" if warned else pixels
 
 
-def _of_sixteen_bits(data: bytes, header: Header, channels: int, wanted: _Wanted) -> Pixels | Samples | str:
+def _of_sixteen_bits(data: bytes, header: Header, channels: int, wanted: _Wanted) -> Pixels | str:
     """A PNG of 16 bits a sample, as uint16, or as OpenCV's uint8: each sample's high byte."""
     import numpy as np
 
@@ -245,7 +244,7 @@ def _of_sixteen_bits(data: bytes, header: Header, channels: int, wanted: _Wanted
     status = core.decode_uint16(data, 0, 0, samples, _SCRATCH + _SCRATCH_A_PIXEL * samples.size)
     if status:
         return core.status_text(status)
-    pixels = samples if wanted.keeps_depth else (samples >> 8).astype(np.uint8)
+    pixels: Pixels = samples if wanted.keeps_depth else (samples >> 8).astype(np.uint8)
     if of_file < channels:
         return np.repeat(pixels[..., np.newaxis], channels, axis=2)
     return pixels if of_file == 1 or wanted.is_rgb else np.ascontiguousarray(pixels[..., ::-1])
