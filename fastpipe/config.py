@@ -15,20 +15,20 @@ skipped with one warning (`fastpipe.readers.configured_reader`).
 from __future__ import annotations
 
 import functools
+import json
 import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from fastpipe.atomic_write import atomic_write
 from fastpipe.environment import LIBRARIES, library_versions, machine_fingerprint
 from fastpipe.errors import ConfigError, FastpipeWarning
-from fastpipe.paths import local_path, open_regular
+from fastpipe.paths import local_path, open_regular, user_folder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -41,7 +41,6 @@ __all__ = [
     "format_key",
     "parse_reader_override",
     "readers_asked",
-    "user_folder",
 ]
 
 ANY_FORMAT = "*"
@@ -188,31 +187,33 @@ class MachineConfig:
 
     def to_toml(self) -> str:
         """The config file's text."""
-        import tomli_w
+        lines = [f"# {line}" for line in _HEAD.splitlines()]
+        if self.created:
+            lines.append(f"created = {_toml(self.created)}")
+        tables = {name: sorted(getattr(self, name).items()) for name in ("readers", "machine", "versions")}
+        for name, times in sorted(self.measured.items()):
+            tables[f"measured.{_key(name)}"] = sorted(times.items(), key=lambda item: item[1])
+        for name, items in tables.items():
+            if items:
+                lines += ["", f"[{name}]", *(f"{_key(key)} = {_toml(value)}" for key, value in items)]
+        return "\n".join(lines) + "\n"
 
-        tables: dict[str, object] = {"created": self.created} if self.created else {}
-        for name in ("readers", "machine", "versions"):
-            tables[name] = dict(sorted(getattr(self, name).items()))
-        tables["measured"] = {
-            name: dict(sorted(times.items(), key=lambda item: item[1])) for name, times in sorted(self.measured.items())
-        }
-        filled = {name: table for name, table in tables.items() if table}
-        return "".join(f"# {line}\n" for line in _HEAD.splitlines()) + tomli_w.dumps(filled)
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
 
 
-def user_folder(find: Callable[..., Path]) -> Path | None:
-    """The folder that a platformdirs function finds for this user; None for a user without a home, as in containers."""
-    try:
-        folder = find("fastpipe", appauthor=False)
-    except RuntimeError:
-        return None
-    return folder if folder.is_absolute() else None  # older versions of platformdirs leave "~" as it is
+def _toml(value: str | float) -> str:
+    """A text or number as TOML has it."""
+    if not isinstance(value, str):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _place(given: str) -> Path | None:
     """The config file that ``FASTPIPE_CONFIG`` names; if it is empty, the user's, or None without a home folder."""
     if not given:
-        folder = user_folder(platformdirs.user_config_path)
+        folder = user_folder("config")
         return None if folder is None else folder / "config.toml"
     path = Path(local_path(given))
     return path if path.suffix.lower() == ".toml" else path / "config.toml"

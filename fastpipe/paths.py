@@ -6,11 +6,13 @@ import errno
 import os
 import re
 import stat
-from typing import BinaryIO
+import sys
+from pathlib import Path
+from typing import BinaryIO, Literal
 
 from fastpipe.errors import DatasetError
 
-__all__ = ["absolute_path", "check_regular", "is_url", "local_path", "open_file", "open_regular"]
+__all__ = ["absolute_path", "check_regular", "is_url", "local_path", "open_file", "open_regular", "user_folder"]
 
 # O_NONBLOCK: `open` would wait for the writer of a FIFO. It has no effect on regular files, and Windows lacks it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
@@ -92,3 +94,21 @@ def _check_mode(mode: int, name: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     kind = next((text for test, text in _KINDS if test(mode)), "something else")
     raise OSError(errno.EINVAL, f"not a regular file but {kind}", name)
+
+
+_USER_FOLDERS = {  # by system: a variable, the folder of the home folder where it says nothing, and ours in that
+    "linux": {"config": ("XDG_CONFIG_HOME", ".config", "fastpipe"), "cache": ("XDG_CACHE_HOME", ".cache", "fastpipe")},
+    "darwin": {"config": ("", "Library/Application Support", "fastpipe"), "cache": ("", "Library/Caches", "fastpipe")},
+    "win32": {
+        "config": ("LOCALAPPDATA", "AppData/Local", "fastpipe"),
+        "cache": ("LOCALAPPDATA", "AppData/Local", "fastpipe/Cache"),
+    },
+}
+
+
+def user_folder(kind: Literal["config", "cache"]) -> Path | None:
+    """fastpipe's folder of this user, where the system keeps such; None for a user without a home, as in containers."""
+    variable, below_home, ours = _USER_FOLDERS.get(sys.platform, _USER_FOLDERS["linux"])[kind]
+    given = os.environ.get(variable, "").strip() if variable else ""
+    home = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~"), below_home)
+    return home / ours if home.is_absolute() else None

@@ -308,11 +308,9 @@ def test_the_site_is_built_with_warnings_as_errors():
 
 @pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
 def test_commands_on_the_pages_exist(path):
-    from typer.main import get_command
-
     from fastpipe.cli.app import app
 
-    commands = get_command(app).commands
+    commands = app.commands
     text = path.read_text(encoding="utf-8")
     blocks_of_any_kind = re.findall(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     fenced = "\n".join(block for language, block in blocks_of_any_kind if language in ("", "bash"))
@@ -320,7 +318,7 @@ def test_commands_on_the_pages_exist(path):
     for line in lines:
         words = line.partition("#")[0].split()
         if words[0].startswith("--"):
-            continue  # of all commands, such as --install-completion
+            continue  # of all commands, such as --version
         assert words[0] in commands, line
         if words[0] == "run":  # behind the script stand its own options
             words = ["run", *itertools.takewhile(lambda word: word.startswith("-"), words[1:])]

@@ -14,8 +14,8 @@ import corpus
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from PIL import Image
-from typer.testing import CliRunner
 
 import fastpipe
 from fastpipe import readers
@@ -126,7 +126,7 @@ OPTIONAL = {
     "turbojpeg",
 }
 DEPENDENCIES = {re.match(r"[\w-]+", text)[0] for text in PROJECT["dependencies"]}
-IMPORTED_AS = {"opencv-python-headless": "cv2", "pillow": "PIL", "tomli-w": "tomli_w"}
+IMPORTED_AS = {"opencv-python-headless": "cv2", "pillow": "PIL"}
 
 
 def test_no_other_package_is_imported() -> None:

@@ -27,7 +27,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: the arguments without the program's name; None for the process's own.
     """
-    hook = sys.excepthook
     asked = None
     try:
         ask_at_once(sys.argv[1:] if arguments is None else arguments)
@@ -60,8 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print_error(f"fastpipe: error: the output can't be written: {error.strerror}")
         _drop_output()
         sys.exit(1)
-    finally:
-        sys.excepthook = hook  # typer has replaced it
     if asked is not None:
         run_script(asked.script, **asked.options)
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-import typer
+import click
 
 from fastpipe.config import MachineConfig, current_config, format_key
 from fastpipe.errors import ConfigError
@@ -69,7 +69,7 @@ def show(json: str | None, quiet: bool) -> None:
             print(f"FASTPIPE_READER={override} overrides it:")
             _print_readers(effective)
     if other:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def reset(quiet: bool) -> None:

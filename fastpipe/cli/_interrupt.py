@@ -26,6 +26,6 @@ def resumable(quiet: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         if not quiet:
             print_error("fastpipe: interrupted; the same command continues from here")
-        import typer
+        import click
 
-        raise typer.Exit(INTERRUPTED) from None
+        raise click.exceptions.Exit(INTERRUPTED) from None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
+
+from fastpipe.cli.parameters import Argument, Option
 
 
-def writable(context: typer.Context, option: typer.CallbackParam, path: str | None) -> str | None:
+def writable(context: click.Context, option: click.Parameter, path: str | None) -> str | None:
     """Checks that the file of an option can be written, before minutes are spent; returns the path."""
     if path is None or context.resilient_parsing:  # a shell completes the line: don't touch files
         return path
@@ -21,34 +23,33 @@ def writable(context: typer.Context, option: typer.CallbackParam, path: str | No
 
 PathArgument = Annotated[
     str | None,  # a Path would make one slash of a URL's two
-    typer.Argument(
+    Argument(
         metavar="PATH",
         help="A folder of images (searched with its subfolders) or one file; without it, synthetic images.",
-        show_default=False,
     ),
 ]
 ReadersOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAMES", help="Only these readers, e.g. pil,cv2 (default: all that load here)."),
+    Option(metavar="NAMES", help="Only these readers, e.g. pil,cv2 (default: all that load here)."),
 ]
 FormatOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAMES", help="Only these formats, e.g. jpeg,png (default: all that are found)."),
+    Option(metavar="NAMES", help="Only these formats, e.g. jpeg,png (default: all that are found)."),
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(metavar="N", min=0, help="DataLoader workers; 0 for none (default: one for each CPU, at most 16)."),
+    Option(metavar="N", min=0, help="DataLoader workers; 0 for none (default: one for each CPU, at most 16)."),
 ]
-ImagesOption = Annotated[int, typer.Option(metavar="N", min=1, help="The most images of each format.")]
-RoundsOption = Annotated[int, typer.Option(metavar="N", min=1, help="Timed rounds.")]
+ImagesOption = Annotated[int, Option(metavar="N", min=1, help="The most images of each format.")]
+RoundsOption = Annotated[int, Option(metavar="N", min=1, help="Timed rounds.")]
 JsonOption = Annotated[
     str | None,
-    typer.Option(metavar="FILE", callback=writable, help="Also write everything as JSON; - for standard output."),
+    Option(metavar="FILE", callback=writable, help="Also write everything as JSON; - for standard output."),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no text.")]
+QuietOption = Annotated[bool, Option("--quiet", "-q", help="No progress and no text.")]
 TransformOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--transform",
         "-t",
         metavar="MODULE:NAME",
@@ -56,24 +57,22 @@ TransformOption = Annotated[
         " Without it: RandomResizedCrop(224), RandomHorizontalFlip, ToTensor, Normalize.",
     ),
 ]
-_FOLDER = typer.Argument(
-    metavar="PATH", help="A folder of images, searched with its subfolders, or one image.", show_default=False
-)
+_FOLDER = Argument(metavar="PATH", help="A folder of images, searched with its subfolders, or one image.")
 FolderArgument = Annotated[str, _FOLDER]
 FolderOrNone = Annotated[str | None, _FOLDER]
 DatasetOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--dataset",
         "-d",
         metavar="MODULE:NAME",
         help="Instead of PATH: a dataset of fastpipe's, or a function that makes one.",
     ),
 ]
-SeedOption = Annotated[int, typer.Option(metavar="N", help="Seed of the random numbers and of the choice of files.")]
+SeedOption = Annotated[int, Option(metavar="N", help="Seed of the random numbers and of the choice of files.")]
 SchedulerOption = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="ADDRESS",
         help="Use the workers of a Dask scheduler (tcp://host:8786); they must see the files under the same paths.",
     ),

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from fastpipe.cli._options import JsonOption, QuietOption
+from fastpipe.cli.parameters import Argument, Option
 
 
 def cache(
     folder: Annotated[
         str | None,
-        typer.Argument(help="The folder of a fastpipe.Cache, with files of stores; without it, the cache of indexes."),
+        Argument(help="The folder of a fastpipe.Cache, with files of stores; without it, the cache of indexes."),
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Remove everything; needed files are made again.")] = False,
+    clear: Annotated[bool, Option("--clear", help="Remove everything; needed files are made again.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Read all files of a fastpipe.Cache, and remove damaged ones.")
+        bool, Option("--check", help="Read all files of a fastpipe.Cache, and remove damaged ones.")
     ] = False,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -34,7 +35,7 @@ def cache(
     values: dict[str, object]
     if folder is None:
         if check:
-            raise typer.BadParameter("--check takes the folder of a fastpipe.Cache: fastpipe cache FOLDER --check")
+            raise click.BadParameter("--check takes the folder of a fastpipe.Cache: fastpipe cache FOLDER --check")
         found, stayed = cache_contents(), clear_cache() if clear else []
         values = {"left": stayed}
         lines = [
@@ -62,4 +63,4 @@ def cache(
             lines.append("cleared" if not left else f"cleared but for {left:,} files that running epochs hold")
     if write_json_if_asked(json, {**found, "cleared": clear, **values}, quiet):
         print(found["folder"], *map(wrap_text, lines), sep="\n")
-    raise typer.Exit(1 if values["left"] else 0)
+    raise click.exceptions.Exit(1 if values["left"] else 0)

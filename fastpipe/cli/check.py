@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+import click
 
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
+from fastpipe.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from fastpipe.tools.check.report import CheckResult
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def check(
     source: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="ROOT|INDEX",
             help="A folder of class folders, or of images; a zip or tar of one; shards or Parquet files with images; "
             "the folder of an index; a list (.txt, .csv, .parquet); or one image.",
@@ -25,19 +26,19 @@ def check(
     ],
     decode: Annotated[
         Literal["full", "header"],
-        typer.Option(help="full decodes all pixels; header reads headers only: faster, but finds no truncated files."),
+        Option(help="full decodes all pixels; header reads headers only: faster, but finds no truncated files."),
     ] = "full",
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Processes (default: one for each CPU).")
+        int | None, Option("--jobs", "-j", metavar="N", min=1, help="Processes (default: one for each CPU).")
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write every finding to FILE: .csv, .json or .txt, by its ending."),
+        Option(metavar="FILE", help="Write every finding to FILE: .csv, .json or .txt, by its ending."),
     ] = None,
     size: Annotated[
-        int, typer.Option(metavar="N", min=1, help="The side in pixels that training needs; over 4 times is large.")
+        int, Option(metavar="N", min=1, help="The side in pixels that training needs; over 4 times is large.")
     ] = 224,
-    timeout: Annotated[float, typer.Option(metavar="S", help="Seconds after which a file counts as hanging.")] = 60.0,
+    timeout: Annotated[float, Option(metavar="S", help="Seconds after which a file counts as hanging.")] = 60.0,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -52,7 +53,7 @@ def check(
     from fastpipe.tools.check.run import check as examine
 
     if not timeout > 0:
-        raise typer.BadParameter("give seconds, more than 0", param_hint="--timeout")
+        raise click.BadParameter("give seconds, more than 0", param_hint="--timeout")
     result = examine(
         source,
         decode=decode,
@@ -68,7 +69,7 @@ def check(
         sys.stdout.writelines(reports.json_lines(result))
     elif not quiet:
         _print(result, report)
-    raise typer.Exit(0 if result.ok else 1)
+    raise click.exceptions.Exit(0 if result.ok else 1)
 
 
 def _print(result: CheckResult, report: Path | None) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from fastpipe.cli import _options as options
+from fastpipe.cli.parameters import Option
 
 
 def configure(
@@ -18,15 +19,11 @@ def configure(
     rounds: options.RoundsOption = 7,
     json: options.JsonOption = None,
     quiet: options.QuietOption = False,
-    show: Annotated[
-        bool, typer.Option("--show", help="Only print the config in use; exit status 1 if it is stale.")
-    ] = False,
-    reset: Annotated[
-        bool, typer.Option("--reset", help="Only remove the config file; built-in defaults are used.")
-    ] = False,
+    show: Annotated[bool, Option("--show", help="Only print the config in use; exit status 1 if it is stale.")] = False,
+    reset: Annotated[bool, Option("--reset", help="Only remove the config file; built-in defaults are used.")] = False,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="FORMAT=READER", help="Only set this reader; may be repeated."),
+        Option("--set", metavar="FORMAT=READER", help="Only set this reader; may be repeated."),
     ] = None,
 ) -> None:
     """Measure readers, and store each format's fastest.
@@ -38,13 +35,13 @@ def configure(
     By hand: fastpipe configure --set jpeg=cv2 --set png=pil
     """
     if sum((show, reset, bool(set_))) > 1:
-        raise typer.BadParameter("give one of --show, --reset and --set")
+        raise click.BadParameter("give one of --show, --reset and --set")
     if (show or reset or set_) and (path or readers or format or workers is not None):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             "--show, --reset and --set measure nothing: leave out PATH, --readers, --format and --workers"
         )
     if (reset or set_) and json is not None:
-        raise typer.BadParameter("--reset and --set have nothing to write: leave out --json")
+        raise click.BadParameter("--reset and --set have nothing to write: leave out --json")
     from fastpipe.cli import _config_file
 
     if show:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption, writable
+from fastpipe.cli.parameters import Argument, Option
 from fastpipe.tools.import_object import find_object, load_transform
 
 
 def doctor(
     path: Annotated[
         str | None,  # a Path would make one slash of a URL's two
-        typer.Argument(
+        Argument(
             metavar="PATH",
             help="A folder of images, one image, or a list of files (text, CSV, Parquet).",
-            show_default=False,
         ),
     ] = None,
     transform: TransformOption = None,
     dataset: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--dataset",
             "-d",
             metavar="MODULE:NAME",
@@ -31,24 +31,24 @@ def doctor(
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option("--batch-size", "-b", metavar="N", min=1, help="The training's (default: 256, or the loader's)."),
+        Option("--batch-size", "-b", metavar="N", min=1, help="The training's (default: 256, or the loader's)."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option("--workers", "-w", metavar="N", min=0, help="The training's num_workers (default: the loader's)."),
+        Option("--workers", "-w", metavar="N", min=0, help="The training's num_workers (default: the loader's)."),
     ] = None,
     gpu_rate: Annotated[
         float | None,
-        typer.Option(metavar="N", help="Images a second that the training takes if it never waits for images."),
+        Option(metavar="N", help="Images a second that the training takes if it never waits for images."),
     ] = None,
-    seconds: Annotated[float, typer.Option(metavar="S", help="Approximate time to measure.")] = 20.0,
+    seconds: Annotated[float, Option(metavar="S", help="Approximate time to measure.")] = 20.0,
     plot: Annotated[
         str | None,
-        typer.Option(metavar="FILE", callback=writable, help="Also draw a picture (.png, .svg, .pdf)."),
+        Option(metavar="FILE", callback=writable, help="Also draw a picture (.png, .svg, .pdf)."),
     ] = None,
     json: JsonOption = None,
     versions: Annotated[
-        bool, typer.Option("--versions", help="Only print the versions of installed packages and built-in libraries.")
+        bool, Option("--versions", help="Only print the versions of installed packages and built-in libraries.")
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -60,7 +60,7 @@ def doctor(
     """
     if versions:
         if path is not None or dataset is not None:
-            raise typer.BadParameter("--versions examines nothing: leave PATH and --dataset out")
+            raise click.BadParameter("--versions examines nothing: leave PATH and --dataset out")
         from fastpipe.reporting.output import write_json_if_asked
         from fastpipe.tools.doctor import versions as found
 
@@ -68,12 +68,12 @@ def doctor(
             print(found.versions_text(found.versions()))
         return
     if (path is None) == (dataset is None):
-        raise typer.BadParameter("give PATH or --dataset, one of them: what is to be examined?")
+        raise click.BadParameter("give PATH or --dataset, one of them: what is to be examined?")
     if dataset is not None and transform is not None:
-        raise typer.BadParameter("--transform is for PATH: a dataset has its own")
+        raise click.BadParameter("--transform is for PATH: a dataset has its own")
     for name, number in (("--gpu-rate", gpu_rate), ("--seconds", seconds)):
         if number is not None and not number > 0:
-            raise typer.BadParameter("give a number above 0", param_hint=name)
+            raise click.BadParameter("give a number above 0", param_hint=name)
     from fastpipe.progress_bar import SlowBar
     from fastpipe.reporting.output import give_report
     from fastpipe.tools.doctor.examine import doctor as examine
@@ -98,4 +98,4 @@ def doctor(
     if give_report(diagnosis, json, quiet) and plot is not None:
         print(f"\nPicture: {plot}")
     if not diagnosis.healthy:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)

@@ -9,9 +9,10 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+import click
 
 from fastpipe.cli._options import JsonOption, QuietOption, TransformOption
+from fastpipe.cli.parameters import Argument, Option
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.tools.import_object import find_object, load_transform
 from fastpipe.types import ImageShape
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def _shape(size: str) -> ImageShape:
     match = re.fullmatch(r"(\d+)[x×,](\d+)", size)
     if match is None or 0 in (int(match[1]), int(match[2])):
-        raise typer.BadParameter(f"{size}: give height and width in pixels, such as 375x500")
+        raise click.BadParameter(f"{size}: give height and width in pixels, such as 375x500")
     return ImageShape(int(match[1]), int(match[2]))
 
 
@@ -52,7 +53,7 @@ def _check_readable(files: ImageList) -> None:
 def explain(
     subject: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="PATH|MODULE:NAME",
             help="A folder of images or one image; or a transform, dataset or loader: MODULE:NAME or FILE.py:NAME.",
         ),
@@ -60,9 +61,7 @@ def explain(
     transform: TransformOption = None,
     size: Annotated[
         ImageShape | None,
-        typer.Option(
-            parser=_shape, metavar="HxW", help="The image size of the example (default: a file's, or 375x500)."
-        ),
+        Option(parser=_shape, metavar="HxW", help="The image size of the example (default: a file's, or 375x500)."),
     ] = None,
     json: JsonOption = None,
     quiet: QuietOption = False,

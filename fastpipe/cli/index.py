@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
+from fastpipe.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from fastpipe.datasets import ImageIndex
@@ -19,29 +18,27 @@ _CLASSES_SHOWN = 20
 def index(
     root: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="The folder that holds one folder for each class, or a zip or tar of it; or shards ('shards/*.tar') "
             "or Parquet files, with --label for the place of the labels."
         ),
     ],
     refresh: Annotated[
         bool,
-        typer.Option("--refresh", help="List every folder and file again, even if nothing seems to have changed."),
+        Option("--refresh", help="List every folder and file again, even if nothing seems to have changed."),
     ] = False,
-    stats: Annotated[bool, typer.Option("--stats", help="Print counts and sizes.")] = False,
+    stats: Annotated[bool, Option("--stats", help="Print counts and sizes.")] = False,
     at: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="The folder for the index (default: in the user's cache folder)."),
+        Option(metavar="FOLDER", help="The folder for the index (default: in the user's cache folder)."),
     ] = None,
     image: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The images' ending in shards, or their column in Parquet files."),
+        Option(metavar="NAME", help="The images' ending in shards, or their column in Parquet files."),
     ] = None,
     label: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="The labels' place in shards (cls, json:label) or their column in Parquet files."
-        ),
+        Option(metavar="NAME", help="The labels' place in shards (cls, json:label) or their column in Parquet files."),
     ] = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,

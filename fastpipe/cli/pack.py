@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from fastpipe.cli._interrupt import resumable
 from fastpipe.cli._options import JsonOption, QuietOption, SchedulerOption
+from fastpipe.cli.parameters import Argument, Option
 
 if TYPE_CHECKING:
     from fastpipe.packing import PackResult
@@ -18,15 +17,15 @@ _SOURCE = (
 )
 _TARGET = "A folder, a .zip or .tar, or shards by the name of the first: 'train-{000000..}.tar'. Outside of SOURCE."
 
-SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
-TargetArgument = Annotated[str, typer.Argument(metavar="TARGET", help=_TARGET, show_default=False)]
-ShardSizeOption = Annotated[str, typer.Option(metavar="SIZE", help="Approximate size of a shard: '500 MB', '2 GB'.")]
+SourceArgument = Annotated[str, Argument(metavar="SOURCE", help=_SOURCE)]
+TargetArgument = Annotated[str, Argument(metavar="TARGET", help=_TARGET)]
+ShardSizeOption = Annotated[str, Option(metavar="SIZE", help="Approximate size of a shard: '500 MB', '2 GB'.")]
 ShardSamplesOption = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Samples in a shard (default: as many as fit its size)."),
+    Option(metavar="N", min=1, help="Samples in a shard (default: as many as fit its size)."),
 ]
 JobsOption = Annotated[
-    int | None, typer.Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one for each CPU).")
+    int | None, Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one for each CPU).")
 ]
 
 
@@ -35,27 +34,23 @@ def pack(
     target: TargetArgument,
     shard_size: ShardSizeOption = "1 GB",
     shard_samples: ShardSamplesOption = None,
-    image: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of the images in Parquet files.")
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The column of the labels in Parquet files.")
-    ] = None,
+    image: Annotated[str | None, Option(metavar="NAME", help="The column of the images in Parquet files.")] = None,
+    label: Annotated[str | None, Option(metavar="NAME", help="The column of the labels in Parquet files.")] = None,
     max_side: Annotated[
         int | None,
-        typer.Option(metavar="PIXELS", help="Resize images whose longer side is larger to this side first."),
+        Option(metavar="PIXELS", help="Resize images whose longer side is larger to this side first."),
     ] = None,
     short_side: Annotated[
         int | None,
-        typer.Option(metavar="PIXELS", help="Resize images whose shorter side is larger to this side first."),
+        Option(metavar="PIXELS", help="Resize images whose shorter side is larger to this side first."),
     ] = None,
     quality: Annotated[
         int | None,
-        typer.Option(metavar="Q", help="Quality of the resized images (default: 90)."),
+        Option(metavar="Q", help="Quality of the resized images (default: 90)."),
     ] = None,
     discard_original_bytes: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--discard-original-bytes",
             help="Leave out the data that restores the same files; unpack then makes other files of the same pixels.",
         ),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
-import typer
+import click
 
 from fastpipe.cli._options import FolderArgument, QuietOption, SeedOption, TransformOption
+from fastpipe.cli.parameters import Option
 from fastpipe.tools.import_object import load_transform
 
 
@@ -15,12 +16,12 @@ def preview(
     path: FolderArgument,
     transform: TransformOption = None,
     n: Annotated[
-        int, typer.Option("--n", "-n", metavar="N", min=1, max=400, help="Number of files, from all over the folder.")
+        int, Option("--n", "-n", metavar="N", min=1, max=400, help="Number of files, from all over the folder.")
     ] = 8,
-    views: Annotated[int, typer.Option(metavar="N", min=1, help="Number of augmentations of each file.")] = 3,
+    views: Annotated[int, Option(metavar="N", min=1, help="Number of augmentations of each file.")] = 3,
     out: Annotated[
         str,
-        typer.Option(
+        Option(
             "--out",
             "-o",
             metavar="FILE",
@@ -29,7 +30,7 @@ def preview(
     ] = "preview.png",
     seed: SeedOption = 0,
     side: Annotated[
-        int, typer.Option(metavar="N", min=16, help="The largest side of each image in the picture, in pixels.")
+        int, Option(metavar="N", min=16, help="The largest side of each image in the picture, in pixels.")
     ] = 224,
     quiet: QuietOption = False,
 ) -> None:
@@ -55,4 +56,4 @@ def preview(
     if not quiet:
         for failure in sheet.failed:
             print(wrap_text(f"Not shown: {failure}"))
-    raise typer.Exit(1 if len(sheet.failed) == sheet.samples else 0)
+    raise click.exceptions.Exit(1 if len(sheet.failed) == sheet.samples else 0)

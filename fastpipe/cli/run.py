@@ -4,30 +4,29 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from fastpipe.cli._options import QuietOption
+from fastpipe.cli.parameters import Argument, Option
 from fastpipe.hooks.run import ask
 
 
 def run(
     arguments: Annotated[
-        list[str], typer.Argument(metavar="SCRIPT [ARGUMENTS]…", help="A Python script, and its own arguments.")
+        list[str], Argument(metavar="SCRIPT [ARGUMENTS]…", help="A Python script, and its own arguments.")
     ],
-    module: Annotated[bool, typer.Option("--module", "-m", help="SCRIPT is the name of a module.")] = False,
+    module: Annotated[bool, Option("--module", "-m", help="SCRIPT is the name of a module.")] = False,
     check: Annotated[
         int,
-        typer.Option(
+        Option(
             min=0,
             metavar="N",
             help="Number of first samples that are also made without fastpipe and compared; 0 for none.",
         ),
     ] = 2,
     report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Also write the report to a .json or .html file.")
+        str | None, Option(metavar="FILE", help="Also write the report to a .json or .html file.")
     ] = None,
     report_on_signal: Annotated[
-        bool, typer.Option("--report-on-signal", help="Also print the report at each SIGUSR1, while the script runs.")
+        bool, Option("--report-on-signal", help="Also print the report at each SIGUSR1, while the script runs.")
     ] = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+import click
 
 from fastpipe.cli._options import DatasetOption, FolderOrNone, JsonOption, QuietOption, SeedOption, TransformOption
+from fastpipe.cli.parameters import Option
 from fastpipe.tools.import_object import find_object, load_transform
 
 
@@ -14,14 +15,12 @@ def verify(
     path: FolderOrNone = None,
     transform: TransformOption = None,
     dataset: DatasetOption = None,
-    images: Annotated[int, typer.Option(metavar="N", min=1, help="The most files.")] = 32,
-    drawings: Annotated[int, typer.Option(metavar="N", min=1, help="Number of drawings of each file.")] = 3,
+    images: Annotated[int, Option(metavar="N", min=1, help="The most files.")] = 32,
+    drawings: Annotated[int, Option(metavar="N", min=1, help="Number of drawings of each file.")] = 3,
     seed: SeedOption = 0,
-    reader: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The reader to use (default: this machine's).")
-    ] = None,
+    reader: Annotated[str | None, Option(metavar="NAME", help="The reader to use (default: this machine's).")] = None,
     out: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a picture of the worst image, such as worst.png.")
+        str | None, Option(metavar="FILE", help="Write a picture of the worst image, such as worst.png.")
     ] = None,
     json: JsonOption = None,
     quiet: QuietOption = False,
@@ -34,9 +33,9 @@ def verify(
     Example: fastpipe verify ~/photos/train --transform train:transform --out worst.png
     """
     if (path is None) == (dataset is None):
-        raise typer.BadParameter("give PATH or --dataset, one of them: what is to be verified?")
+        raise click.BadParameter("give PATH or --dataset, one of them: what is to be verified?")
     if dataset is not None and (transform is not None or reader is not None):
-        raise typer.BadParameter("--transform and --reader are for PATH: a dataset has its own")
+        raise click.BadParameter("--transform and --reader are for PATH: a dataset has its own")
     import fastpipe
     from fastpipe.reporting.output import write_json_if_asked
     from fastpipe.reporting.pictures import check_picture, save_picture
@@ -58,4 +57,4 @@ def verify(
         print(certificate)
         if out is not None:
             print(f"The worst image: {out}")
-    raise typer.Exit(0 if certificate.holds else 1)
+    raise click.exceptions.Exit(0 if certificate.holds else 1)

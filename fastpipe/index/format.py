@@ -25,13 +25,11 @@ from typing import Any, TypeAlias
 
 import filelock
 import numpy as np
-import platformdirs
 
 from fastpipe.atomic_write import atomic_write
-from fastpipe.config import user_folder
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import ENCODING, Array
-from fastpipe.paths import absolute_path
+from fastpipe.paths import absolute_path, user_folder
 
 FORMAT = f"fastpipe image index 4, paths in {ENCODING}"
 
@@ -58,7 +56,7 @@ def cache_folder() -> Path:
     override = os.environ.get("FASTPIPE_CACHE")
     if override:
         return Path(absolute_path(override))
-    folder = user_folder(platformdirs.user_cache_path)
+    folder = user_folder("cache")
     if folder is None:
         raise FileNotFoundError("this user has no home folder")
     return folder

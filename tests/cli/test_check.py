@@ -8,7 +8,7 @@ from pathlib import Path
 
 import corpus
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from fastpipe.cli import main
 from fastpipe.cli.app import app

@@ -1,4 +1,4 @@
-"""The command line: through typer's runner, through `main`, and as real processes."""
+"""The command line: through click's runner, through `main`, and as real processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from fastpipe.cli import main
 from fastpipe.cli.app import app

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import corpus
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import fastpipe
 from fastpipe.cli import main

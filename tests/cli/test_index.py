@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from full_disk import full_disk
 from PIL import Image
-from typer.testing import CliRunner
 
 from fastpipe import ImageFolder
 from fastpipe.cli import main

@@ -8,7 +8,7 @@ from typing import Any
 
 import corpus
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import fastpipe
 from fastpipe.cli import main

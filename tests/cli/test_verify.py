@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from PIL import Image
 from torchvision_here import torchvision  # noqa: F401  (makes `import torchvision` work in the package)
-from typer.testing import CliRunner
 
 from fastpipe.cli import main
 from fastpipe.cli.app import app

@@ -17,7 +17,7 @@ from typing import Any
 import corpus
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import fastpipe
 from fastpipe.cli.app import app

@@ -11,7 +11,7 @@ import corpus
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import fastpipe
 from fastpipe import transforms as T
