@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import ast
 import os
+import pickle
 import subprocess
 import sys
+import types
+import typing
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 import typing_stubs
+
+import fastpipe
+from fastpipe.datasets.torchvision_bases import derive_from_torchvision
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -100,12 +108,38 @@ certificate = fastpipe.verify(transform, ["a.jpg", "b.jpg"])
 good: bool = certificate.holds
 skipping = ImageFolder("train", transform, on_error="skip", max_bad_fraction=0.05)
 left_out: int = DataLoader(skipping).bad_files.skipped
+
+
+class Pairs(DataLoader[tuple[torch.Tensor, int]]):
+    pass
+
+
+class Own(ImageFolder[tuple[torch.Tensor, int]]):
+    pass
+
+
+def make(path: str) -> torch.Tensor:
+    return torch.zeros(3)
+
+
+def name_of(image: PIL.Image.Image) -> str:
+    return str(image)
+
+
+plain = ImageFolder("train")
+first: tuple[PIL.Image.Image, int] = plain[0]
+width: int = plain[0][0].width
+named: tuple[str, int] = ImageFolder("train", name_of, seed=0)[0]
+loaded: DataLoader[tuple[str, int]] = DataLoader(ImageFolder("train", name_of), 8, in_order=True)
+spread: samplers.DistributedSampler[int] = samplers.DistributedSampler(train, 2, 0)
+annotated: DataLoader[tuple[torch.Tensor, torch.Tensor]] | None = None
+other: ImageFolder[Any] = Own("train", make)
 """
 
 MISTAKES = """
 import numpy as np
 import fastpipe
-from fastpipe import ImageFolder
+from fastpipe import DataLoader, ImageFolder
 from fastpipe.readers import read_image
 from fastpipe.transforms import CenterCrop, RandomRotation, functional as F, v2
 
@@ -122,6 +156,11 @@ v2.RandomCorp(20)
 v2.functional.horizontal_flip(np.zeros((8, 9, 3), np.uint8), 3)
 CenterCrop("224")
 RandomRotation("15")
+DataLoader(ImageFolder("train"), btach_size=3)
+DataLoader(ImageFolder("train"), batch_size="3")
+ImageFolder("train", sede=0)
+label: str = ImageFolder("train")[0][1]
+shape: int = ImageFolder("train", lambda image: "text")[0][0]
 """
 
 
@@ -152,6 +191,42 @@ def mypy_says(folder: Path, **scripts: str) -> str:
 def test_the_package_says_that_it_has_types() -> None:
     assert resources.files("fastpipe").joinpath("py.typed").is_file()
     assert 'wheel.packages = ["fastpipe"]' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")  # with all files
+
+
+SUBSCRIPTED = [
+    getattr(place, name)
+    for place, names in (
+        (fastpipe, ["CocoDetection", "DataLoader", "ImageFolder", "ImageList", "ImageShards", "ImageTable"]),
+        (fastpipe, ["ArrayFolder", "ArrayList", "SampleDataset", "VOCDetection", "VOCSegmentation"]),
+        (fastpipe.datasets, ["ImageArray", "ImageDataset", "JointDataset"]),
+        (fastpipe.samplers, ["DistributedSampler"]),
+    )
+    for name in names
+]
+
+
+@pytest.mark.parametrize("kind", SUBSCRIPTED, ids=lambda kind: kind.__name__)
+def test_classes_take_their_sample_s_type_as_torch_s_do(kind: Any) -> None:
+    """In annotations, as a base, and after torchvision's classes have become bases."""
+    derive_from_torchvision(kind)
+    alias = kind[tuple[int, str]]
+    assert typing.get_origin(alias) is kind
+    derived = types.new_class("Derived", (alias,))
+    assert derived.__mro__[1] is kind
+    assert issubclass(derived, (torch.utils.data.Dataset, torch.utils.data.DataLoader, torch.utils.data.Sampler))
+
+
+def test_a_loader_of_a_type_is_a_loader() -> None:
+    class Mine(fastpipe.DataLoader[int]):
+        pass
+
+    made = (Mine([3, 1, 2], 2), fastpipe.DataLoader[int]([3, 1, 2], 2))
+    for loader in made:
+        assert isinstance(loader, torch.utils.data.DataLoader)
+        assert [batch.tolist() for batch in loader] == [[3, 1], [2]]
+        assert [batch.tolist() for batch in pickle.loads(pickle.dumps(made[1]))] == [[3, 1], [2]]
+    with pytest.raises(TypeError, match="btach_size"):
+        fastpipe.DataLoader([1, 2], btach_size=3)  # type: ignore[call-arg]
 
 
 def test_the_stubs_are_those_of_the_signatures() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from fastpipe.datasets.array_form import Form, form_of, raw_form
 from fastpipe.datasets.array_stages import ArrayStages
-from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.base import ImageDataset, SampleT
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
@@ -32,7 +32,7 @@ DataType: TypeAlias = "torch.dtype | DTypeLike"
 _RAW = (".bin", ".raw", ".dat")
 
 
-class Arrays(ImageDataset):
+class Arrays(ImageDataset[SampleT]):
     """Mixin that reads arrays in place of images, for `ArrayFolder` and `ArrayList`."""
 
     __form: Form | None = None
@@ -90,7 +90,7 @@ class Arrays(ImageDataset):
         return ArrayStages(self._fastpipe_stage_options(), lambda: dataset.form, self.__given)
 
 
-class ArrayFolder(Arrays, ImageFolder):
+class ArrayFolder(Arrays[SampleT], ImageFolder[SampleT]):
     """A map-style dataset over ``root/class/….npy``: like `ImageFolder`, for arrays.
 
     A sample is ``(tensor, class index)``. In a `fastpipe.DataLoader` a batch's arrays are read straight into its
@@ -146,7 +146,7 @@ class ArrayFolder(Arrays, ImageFolder):
         self._fastpipe_read_form()
 
 
-class ArrayList(Arrays, ImageList):
+class ArrayList(Arrays[SampleT], ImageList[SampleT]):
     """A map-style dataset over a list of array files and labels: like `ImageList`, for arrays.
 
     Args:

@@ -9,9 +9,13 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from torch.utils.data import Dataset, get_worker_info
+
+# typing's takes a default from Python 3.13 on; torch depends on typing_extensions.
+from typing_extensions import TypeVar
 
 from fastpipe import readers
 from fastpipe.arguments import MOST_THREADS, seed_number, whole_number
@@ -42,10 +46,13 @@ from fastpipe.rng import sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
 from fastpipe.types import Generators, Recipe, Sample, Target, Transform
 
+SampleT = TypeVar("SampleT", covariant=True, default=Sample)
+"""A dataset's sample: ``ImageFolder[tuple[Tensor, int]]``."""
+
 _UNSET = object()
 
 
-class ImageDataset(Dataset[Sample]):
+class ImageDataset(Dataset[SampleT]):
     """Base of the image datasets: a subclass defines `sample`, the path and target at an index, and ``__len__``.
 
     Attributes:
@@ -293,19 +300,20 @@ class ImageDataset(Dataset[Sample]):
                 task.for_own_code = True
         return tasks
 
-    def __getitem__(self, index: int) -> Sample:
+    def __getitem__(self, index: int) -> SampleT:
         """The transformed image and the transformed target; None where ``on_error`` leaves a bad sample out."""
         if get_worker_info() is not None:  # called by a loader, through a wrapper of the dataset
             serve_torch_loader()
             self._fastpipe_warn_if_repeated([operator.index(index)])
-        samples = self.executor.run([operator.index(index)], self._fastpipe_epoch)
+        samples: Any = self.executor.run([operator.index(index)], self._fastpipe_epoch)
         if not samples:  # on_error leaves it out
-            return None  # type: ignore[return-value]  # the type of the usual result serves callers better
+            return None  # type: ignore[return-value]  # callers get the type of the usual result
         if self._fastpipe_has_own_getitem():
             note_lazy_images(self, samples[0])
-        return samples[0]
+        sample: SampleT = samples[0]
+        return sample
 
-    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
+    def __getitems__(self, indices: Sequence[int]) -> list[SampleT]:
         """Several samples: a list of what ``dataset[index]`` gives, made by `threads` threads.
 
         Random numbers are drawn for one sample after the other, so the result is the same for any number of threads.
@@ -315,15 +323,15 @@ class ImageDataset(Dataset[Sample]):
             BadFilesError: all samples are left out, and torch's loader can't collate an empty batch.
         """
         serve_torch_loader()
-        samples = self.batch(indices)
+        samples: Any = self.batch(indices)
         if indices and not samples:
             raise NothingLeftError(
                 f"all {len(indices)} samples of a batch are bad and left out ({indices[0]} is the first), and a batch "
                 "of none can't be collated: use fastpipe.DataLoader, which leaves such batches out, larger batches, or "
                 "on_error='replace'."
             )
-        assert isinstance(samples, list)
-        return samples
+        several: list[SampleT] = samples
+        return several
 
     def batch(self, indices: Sequence[int], options: BatchSpec | None = None) -> list[Sample] | ImageBatch:
         """Makes a batch for a loader: an `ImageBatch` written straight into one tensor if possible, else a list.
@@ -332,7 +340,8 @@ class ImageDataset(Dataset[Sample]):
         """
         indices = self._fastpipe_asked(indices)
         if self._fastpipe_has_own_getitem():
-            return [one for one in map(self.__getitem__, indices) if self.on_error == "raise" or one is not None]
+            several: Iterator[Any] = map(self.__getitem__, indices)
+            return [one for one in several if self.on_error == "raise" or one is not None]
         return self.executor.run(indices, self._fastpipe_epoch, options)
 
     def submit(self, indices: Sequence[int], options: BatchSpec) -> PendingBatch:

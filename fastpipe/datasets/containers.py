@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from fastpipe.datasets.base import SampleT
 from fastpipe.datasets.image_list import ImageList
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.index.glob import Paths
@@ -15,7 +16,7 @@ from fastpipe.sources import Cache
 from fastpipe.types import Transform
 
 
-class ImageShards(ImageList):
+class ImageShards(ImageList[SampleT]):
     """A map-style dataset over tar shards as WebDataset writes them: ``0001.jpg`` beside ``0001.cls`` or ``0001.json``.
 
     The members of a shard whose names are the same up to the first dot are one sample. Shards are listed once, into an
@@ -62,7 +63,7 @@ class ImageShards(ImageList):
         super().__init__(ImageIndex.load_or_build(source, index), transform, target_transform, root=root, **options)
 
 
-class ImageTable(ImageList):
+class ImageTable(ImageList[SampleT]):
     """A map-style dataset over Parquet files with a column of encoded images, as Hugging Face stores them.
 
     The files are scanned once, into an index of each image's offset; then any sample is read at its offset. If a column

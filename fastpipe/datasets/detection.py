@@ -19,6 +19,7 @@ from PIL import Image
 from fastpipe import readers
 from fastpipe.datasets.albumentations_stages import label_fields
 from fastpipe.datasets.annotation_errors import NOT_OF_ANNOTATIONS, named
+from fastpipe.datasets.base import SampleT
 from fastpipe.datasets.coco_annotations import (
     Annotations,
     ImageAnnotations,
@@ -49,7 +50,7 @@ _LABELS = {name: number for number, name in enumerate(_VOC_CLASSES.split())}
 Self = TypeVar("Self", bound="Wrappable")
 
 
-class Wrappable(JointDataset):
+class Wrappable(JointDataset[SampleT]):
     """A dataset that `wrap_dataset_for_transforms_v2` takes."""
 
     target_keys: frozenset[str] | None = None
@@ -110,7 +111,7 @@ def wrap_dataset_for_transforms_v2(dataset: object, target_keys: Collection[str]
     return importlib.import_module("torchvision.datasets").wrap_dataset_for_transforms_v2(dataset, target_keys)
 
 
-class CocoDetection(Wrappable):
+class CocoDetection(Wrappable[SampleT]):
     """Images with COCO's annotations, as ``torchvision.datasets.CocoDetection``; pycocotools isn't needed for boxes.
 
     The annotation file is read once and kept in mapped arrays in fastpipe's cache folder: a dataset pickles to a few
@@ -271,7 +272,7 @@ def _masks_of(
         raise
 
 
-class _Voc(Wrappable):
+class _Voc(Wrappable[SampleT]):
     _fastpipe_layout: tuple[str, str, str]
     """The folder of the lists, the folder of the annotations, and the ending of the annotations' names."""
 
@@ -329,7 +330,7 @@ class _Voc(Wrappable):
         return [self._fastpipe_annotation_of(image) for image in self.images]
 
 
-class VOCDetection(_Voc):
+class VOCDetection(_Voc[SampleT]):
     """Pascal VOC's images with boxes, as ``torchvision.datasets.VOCDetection``.
 
     A target is the dict of the image's XML file; with `wrap_dataset_for_transforms_v2` it has boxes and labels.
@@ -419,7 +420,7 @@ class VOCDetection(_Voc):
         return tree
 
 
-class VOCSegmentation(_Voc):
+class VOCSegmentation(_Voc[SampleT]):
     """Pascal VOC's images with masks of classes, as ``torchvision.datasets.VOCSegmentation``.
 
     A target is the mask's PIL image; with `wrap_dataset_for_transforms_v2` it is a ``tv_tensors.Mask`` ``(1, H, W)``.

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar, overload
 
 import numpy as np
+from PIL import Image
 
+from fastpipe.datasets.base import SampleT
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ReadOptions, Unpack, with_options
 from fastpipe.datasets.standard_transform import default_loader
@@ -19,6 +22,8 @@ from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, Cache, CachedSource, source_of
 from fastpipe.types import Transform
 
+ImageT = TypeVar("ImageT")
+
 __all__ = [
     "IMG_EXTENSIONS",
     "ImageFolder",
@@ -29,7 +34,7 @@ __all__ = [
 ]
 
 
-class ImageFolder(IndexedDataset):
+class ImageFolder(IndexedDataset[SampleT]):
     """A map-style dataset over ``root/class/….jpg``; a drop-in for ``torchvision.datasets.ImageFolder``.
 
     A fastpipe transform is drawn from the image's size before a pixel is decoded, so that only the crop is
@@ -100,7 +105,51 @@ class ImageFolder(IndexedDataset):
     source: ByteSource | None = None
     """The store that has the files, with its cache; None for this machine's file system."""
 
-    @with_options(ReadOptions)
+    @overload
+    def __init__(
+        self: ImageFolder[tuple[Image.Image, int]],
+        root: str | Path | ByteSource,
+        transform: None = None,
+        target_transform: None = None,
+        *,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+        index: ImageIndex | str | os.PathLike[str] | None = "auto",
+        cache: Cache | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: ImageFolder[tuple[ImageT, int]],
+        root: str | Path | ByteSource,
+        transform: Callable[..., ImageT],
+        target_transform: None = None,
+        loader: Callable[[str], object] = default_loader,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+        *,
+        index: ImageIndex | str | os.PathLike[str] | None = "auto",
+        cache: Cache | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        root: str | Path | ByteSource,
+        transform: Transform | None = None,
+        target_transform: Transform | None = None,
+        loader: Callable[[str], object] = default_loader,
+        is_valid_file: Callable[[str], bool] | None = None,
+        allow_empty: bool = False,
+        *,
+        index: ImageIndex | str | os.PathLike[str] | None = "auto",
+        cache: Cache | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> None: ...
+
+    @with_options(ReadOptions)  # type: ignore[misc]  # the decorated **options take no name, says mypy
     def __init__(
         self,
         root: str | Path | ByteSource,

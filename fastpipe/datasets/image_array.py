@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence, Sized
 
 from PIL import Image
 
-from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.base import ImageDataset, SampleT
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
 from fastpipe.executor import ImageStages, PixelArray, PixelStages
 from fastpipe.types import Target, Transform
 
 
-class ImageArray(ImageDataset):
+class ImageArray(ImageDataset[SampleT]):
     """A map-style dataset over images in memory: a batch is made from the array by one call of the core.
 
     A transform gets a PIL image in mode RGB or L, as from torchvision's CIFAR10 and MNIST. For a planned transform, the

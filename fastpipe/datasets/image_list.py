@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from fastpipe.datasets.base import SampleT
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.indexed import IndexedDataset
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
@@ -27,7 +28,7 @@ Self = TypeVar("Self", bound="ImageList")
 Root: TypeAlias = "str | os.PathLike[str] | ByteSource | None"
 
 
-class ImageList(IndexedDataset):
+class ImageList(IndexedDataset[SampleT]):
     """A map-style dataset over a list of files and labels.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.base import ImageDataset, SampleT
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.lazy_sequences import Samples, Targets
 from fastpipe.index.table import Array
 
 
-class IndexedDataset(ImageDataset):
+class IndexedDataset(ImageDataset[SampleT]):
     """Base of `ImageFolder` and `ImageList`: samples from an index or a list; `ImageFolder` has the attributes."""
 
     samples: Samples | list[tuple[str, int]]

@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_map
 
 from fastpipe.arguments import whole_number
 from fastpipe.datasets.albumentations_stages import AlbumentationsStages
-from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.base import ImageDataset, SampleT
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.standard_transform import StandardTransform, is_standard
@@ -27,7 +27,7 @@ def collate_fn(samples: Sequence[object]) -> tuple[object, ...]:
     return tuple(zip(*samples, strict=True))
 
 
-class JointDataset(ImageDataset):
+class JointDataset(ImageDataset[SampleT]):
     """Base of the datasets that take ``transforms(image, target)``; a subclass defines `sample`.
 
     Attributes:
@@ -122,7 +122,7 @@ def placed(target: object, size: tuple[int, int]) -> object:
     return tree_map(place, target)
 
 
-class SampleDataset(JointDataset):
+class SampleDataset(JointDataset[SampleT]):
     """A dataset of your own: a function returns a sample's parts, and v2 transforms take all of them.
 
     .. code:: python

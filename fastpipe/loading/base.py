@@ -9,10 +9,14 @@ from typing import Any, TypeAlias
 import torch
 from torch.utils.data import BatchSampler
 from torch.utils.data import DataLoader as TorchDataLoader
+from typing_extensions import TypeVar
 
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.resumable import ResumableSampler, SavedState, State
 from fastpipe.loading.statistics import LoaderMeter
+
+ItemT = TypeVar("ItemT", covariant=True, default=Any)
+"""A sample of the loader's dataset: ``DataLoader[tuple[Tensor, int]]``."""
 
 TorchIterator: TypeAlias = Any
 """torch's iterator over a loader: a `ThreadIterator`, a `MonitoredIterator`, or, without both, of torch's own class."""
@@ -39,7 +43,7 @@ class Progress:
         self.touched = time.perf_counter()
 
 
-class LoaderBase(TorchDataLoader[Any]):
+class LoaderBase(TorchDataLoader[ItemT]):
     """Base of `fastpipe.DataLoader`: finds its samplers, and declares what its parts use beside torch's attributes."""
 
     device: torch.device | None

@@ -7,7 +7,7 @@ import operator
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sized
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import torch
 from torch.utils.data import (
@@ -21,11 +21,12 @@ from torch.utils.data import (
 
 from fastpipe.arguments import MOST_AHEAD, whole_number
 from fastpipe.datasets import BadFileCounts, ImageDataset
+from fastpipe.datasets.options import Unpack
 from fastpipe.datasets.wrappers import image_datasets, split_samples
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.accelerate import prepare_loader, warn_lost
-from fastpipe.loading.base import LoaderBase, Progress, TorchIterator
+from fastpipe.loading.base import ItemT, LoaderBase, Progress, TorchIterator
 from fastpipe.loading.checks import (
     check_output,
     check_shared_memory,
@@ -49,7 +50,14 @@ __all__ = ["DataLoader"]
 _ENDLESS = 1 << 62
 
 
-class DataLoader(LoaderBase):
+class TorchOptions(TypedDict, total=False):
+    """Further keyword arguments of torch's loader, as far as the installed torch has them."""
+
+    pin_memory_device: str
+    in_order: bool
+
+
+class DataLoader(LoaderBase[ItemT]):
     """A ``torch.utils.data.DataLoader`` for image datasets: the same batches, with less copying and better defaults.
 
     What differs from torch's:
@@ -107,7 +115,7 @@ class DataLoader(LoaderBase):
 
     def __init__(
         self,
-        dataset: Dataset[Any],
+        dataset: Dataset[ItemT],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Sampler[Any] | Iterable[Any] | None = None,
@@ -127,7 +135,7 @@ class DataLoader(LoaderBase):
         dtype: torch.dtype | None = None,
         memory_format: torch.memory_format = torch.contiguous_format,
         threads: int | Literal["auto"] | None = None,
-        **others: Any,
+        **others: Unpack[TorchOptions],
     ) -> None:
         num_workers, count = workers_and_threads(num_workers, threads, dataset, multiprocessing_context)
         if prefetch_factor is not None:

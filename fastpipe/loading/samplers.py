@@ -22,7 +22,7 @@ from torch.utils.data import Dataset, Sampler
 from torch.utils.data import RandomSampler as TorchRandomSampler
 from torch.utils.data import SequentialSampler as TorchSequentialSampler
 from torch.utils.data.distributed import DistributedSampler as TorchDistributedSampler
-from typing_extensions import Self
+from typing_extensions import Self, TypeVar
 
 from fastpipe.arguments import seed_number
 from fastpipe.errors import DatasetError
@@ -38,6 +38,9 @@ from fastpipe.loading.resumable import (
     merge_states,
 )
 from fastpipe.loading.weighted import ClassBalancedSampler, WeightedSampler
+
+Index = TypeVar("Index", covariant=True, default=int)
+"""What torch's sampler is generic in."""
 
 __all__ = [
     "ClassBalancedSampler",
@@ -78,7 +81,7 @@ class ShuffledSampler(ResumableSampler, Sampler[int]):
         return {**super()._settings(), "seed": self.seed}
 
 
-class DistributedSampler(ResumableSampler, TorchDistributedSampler[Any]):
+class DistributedSampler(ResumableSampler, TorchDistributedSampler[Index]):  # type: ignore[misc]  # gives integers
     """One rank's part of all indices: torch's `DistributedSampler` without its list of every index.
 
     Ranks, padding and ``drop_last`` are torch's: each rank gets every ``num_replicas``-th index of one common order;
