@@ -19,7 +19,7 @@ from fastpipe import core
 from fastpipe.paths import check_regular
 from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_OPEN, Held
-from fastpipe.pillow.lazy_file import OWN_MODES, TO_RGB, LazyFile, LazyJpeg, LazyPng, begin_lazy
+from fastpipe.pillow.lazy_file import OWN_MODES, SIXTEEN_BITS, TO_RGB, LazyFile, LazyJpeg, LazyPng, begin_lazy
 from fastpipe.pillow.lazy_source import Check, OnMistake
 from fastpipe.pillow.unread import open_unread
 
@@ -27,6 +27,7 @@ Opener: TypeAlias = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
 """One of Pillow's openers; ``Image.open`` calls it with a file and its name, which is empty if the caller opened it."""
 
 _FORMATS = ("JPEG", "PNG")
+_PNG_MODES = (*OWN_MODES, *TO_RGB, SIXTEEN_BITS)
 _TINY_PNG = 9216
 """Bytes of pixels, as 55×55 in RGB, up to which Pillow decodes a PNG in less time than we take to record and decode."""
 _TINY_BILEVEL_PNG = 3 * _TINY_PNG
@@ -54,7 +55,11 @@ def adopt(
     """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in OWN_MODES:
         kind: type[LazyFile] = LazyJpeg
-    elif type(image) is PngImagePlugin.PngImageFile and not image.is_animated and image.mode in (*OWN_MODES, *TO_RGB):
+    elif (
+        type(image) is PngImagePlugin.PngImageFile
+        and not image.is_animated
+        and image.mode in (*OWN_MODES, *TO_RGB, SIXTEEN_BITS)
+    ):
         kind = LazyPng
     else:
         return image

@@ -119,7 +119,7 @@ class ImageRecord:
         check = self.source.check
         if check is None or self.calls is None:
             return image
-        return self._checked(check, image, clock() - begun)
+        return self.checked(check, image, clock() - begun)
 
     def _made(self, mode: str) -> Image.Image:
         try:
@@ -164,7 +164,7 @@ class ImageRecord:
         on_mistake(error)
         return image
 
-    def _checked(self, check: Check, image: Image.Image, seconds: float) -> Image.Image:
+    def checked(self, check: Check, image: Image.Image, seconds: float) -> Image.Image:
         """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
         begun = clock()
         expected = self.by_pillow()

@@ -18,13 +18,15 @@ from struct import unpack_from
 from typing import IO, TYPE_CHECKING, Any, ClassVar, SupportsIndex
 from zlib import crc32
 
+import numpy as np
 from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
+from fastpipe.clock import clock
 from fastpipe.core.files import MAYBE_MPO
 from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_BYTES, Held
-from fastpipe.pillow.image_record import OnInfo, PlainCall
+from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
 from fastpipe.pillow.lazy_image import (
     PILLOWS_LOAD,
     ArrayInterface,
@@ -43,6 +45,8 @@ from fastpipe.types import Header
 
 OWN_MODES = ("RGB", "L")
 """The modes of lazy images."""
+SIXTEEN_BITS = "I;16"
+"""The mode of gray PNGs of 16 bits a sample: the core decodes them, and no operation is recorded."""
 TO_RGB = ("1", "LA", "P", "RGBA")
 """The modes from which the core can make the same pixels as Pillow's ``convert("RGB")``."""
 
@@ -120,7 +124,7 @@ class LazyFile(_Base):
             return None
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         data, header = vars(self).get("_fastpipe_unread") or self._read_from_start(file)
-        if header is None or not readers.get_reader("core").accepts(header):
+        if header is None or not (self._mode == SIXTEEN_BITS or readers.get_reader("core").accepts(header)):
             return None
         is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
         if not is_sound and not (header.format == "PNG" and _is_whole_png(data, header)):
@@ -335,6 +339,25 @@ class LazyJpeg(LazyFile, UnreadJpeg):
 
 class LazyPng(LazyFile, PngImagePlugin.PngImageFile):
     _fastpipe_pillow = PngImagePlugin.PngImageFile
+
+    def _decode(self) -> None:
+        if self._mode != SIXTEEN_BITS:
+            super()._decode()
+            return
+        source = self._fastpipe_read()
+        if source is None:
+            return
+        begun = clock()
+        samples = np.empty(source.encoded.header.size, np.uint16)
+        if core.decode_uint16(source.encoded.content, 0, 0, samples):  # refused
+            return
+        image = Image.frombytes(self._mode, self._size, samples.tobytes(), "raw", "I;16N")
+        if source.check is not None:
+            info = copied_info(self)
+            record = ImageRecord(source, calls=(OnInfo(info, _as_it_is),), checked_info=info)
+            image = record.checked(source.check, image, clock() - begun)
+        self._be_loaded()
+        self.im = image.im
 
     def _read_from(self, file: IO[bytes]) -> None:
         super()._read_from(file)
