@@ -8,8 +8,8 @@ readers and writes the file. `current_config` returns the config of this process
     the config file    FASTPIPE_CONFIG: a folder or a .toml file; else the user's
     built-in defaults  where none of these names a reader
 
-The names of readers aren't checked here; the readers' registry does that. A configured reader that can't be loaded is
-skipped with one warning (`fastpipe.readers.configured_reader`).
+The names of readers aren't checked here; the readers' registry does that. A config file that can't be followed never
+stops a run: the file as a whole, or an entry (`fastpipe.readers.machine_config`), is skipped with one warning.
 """
 
 from __future__ import annotations
@@ -222,8 +222,10 @@ def _place(given: str) -> Path | None:
 def current_config() -> MachineConfig:
     """The config of this process: the file's, overridden by ``FASTPIPE_READER``. Read once, at first use.
 
+    A file that can't be read or parsed isn't used, with a warning.
+
     Raises:
-        ConfigError: the file or the variable can't be parsed.
+        ConfigError: the variable can't be parsed.
     """
     return _current(os.environ.get(_VARIABLE, ""), os.environ.get("FASTPIPE_READER", ""))
 
@@ -233,7 +235,11 @@ def _current(place: str, override: str) -> MachineConfig:
     asked = parse_reader_override(override)
     if ANY_FORMAT in asked:
         return MachineConfig(readers=asked)
-    config = MachineConfig.load(_place(place))
+    try:
+        config = MachineConfig.load(_place(place))
+    except ConfigError as error:
+        warn_once(f"{str(error).rstrip('.')}. Until then built-in defaults apply.")
+        config = MachineConfig()
     return replace(config, readers={**config.readers, **asked}) if asked else config
 
 

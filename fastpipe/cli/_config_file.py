@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fastpipe.config import MachineConfig, current_config, format_key
-from fastpipe.errors import ConfigError
+from fastpipe.errors import ConfigError, ReaderError, ReaderUnavailableError
 from fastpipe.progress_bar import SlowBar
 from fastpipe.readers import check_formats, check_readers, configured_reader
 from fastpipe.reporting.output import give_report, wrap_text, write_json_if_asked
@@ -36,7 +36,11 @@ def measure(json: str | None, quiet: bool, path: str | None, **options: Any) -> 
 def show(json: str | None, quiet: bool) -> None:
     """Prints the file's path, whether it is used, and each format's reader; exits with 1 if it is stale."""
     file = MachineConfig.path()
-    stored = MachineConfig.load(check=False)
+    problem = ""
+    try:
+        stored = MachineConfig.load(check=False)
+    except ConfigError as error:
+        stored, problem = MachineConfig(), str(error)
     other = stored.mismatches()
     override = os.environ.get("FASTPIPE_READER")
     effective = stored if not other else MachineConfig()
@@ -44,18 +48,21 @@ def show(json: str | None, quiet: bool) -> None:
         effective = current_config()
         for format in effective.readers:
             configured_reader(format, effective)
-    check_formats(effective.readers)
+        check_formats(effective.readers)
     values = {
         "file": str(file),
         "exists": file.exists(),
         "created": stored.created,
         "readers": dict(effective.readers),
         "measured": {format: dict(times) for format, times in stored.measured.items()},
+        "problem": problem,
         "differs": list(other),
         "override": override,
     }
     if write_json_if_asked(json, values, quiet):
-        if not file.exists():
+        if problem:
+            print(wrap_text(f"{problem} Until then built-in defaults apply."))
+        elif not file.exists():
             message = f"No config file ({file}): built-in defaults. `fastpipe configure` measures and writes one."
             print(wrap_text(message))
         elif other:
@@ -117,8 +124,11 @@ def _print_readers(config: MachineConfig) -> None:
     for format, reader in sorted(config.readers.items()):
         time = config.measured.get(format, {}).get(reader)
         about = "" if time is None else f"  ({time:,.0f} µs a region)"
-        if configured_reader(format, config) is None:
-            about = "  (doesn't load here: the built-in order serves)"
+        try:
+            check_readers({format: reader})
+        except (ConfigError, ReaderError) as error:
+            why = "doesn't load here" if isinstance(error, ReaderUnavailableError) else str(error).rstrip(".")
+            about = f"  ({why}: the built-in order serves)"
         print(f"  {format} = {reader}{about}")
     if not config.readers:
         print("  no reader chosen: built-in defaults")

@@ -213,7 +213,7 @@ class BadFilePolicy:
                 f"the next epoch.{self._see_log}"
             )
         size = record.shared["size"]
-        if most < 1 and (count := record.bad_now()) > most * size:
+        if most < 1 and (count := record.exceeding(most * size)):
             raise BadFilesError(
                 f"{count} of the {size} samples of this epoch can't be read, more than max_bad_fraction="
                 f"{most} allows; the last is {bad.path}: {bad.reason}.{self._see_log} Is the disk "

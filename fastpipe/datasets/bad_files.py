@@ -223,6 +223,7 @@ class BadFileRecord:
     def _use(self, memory: torch.Tensor) -> None:
         self._memory = memory
         self.shared: np.void = memory[: _SHARED.itemsize].numpy().view(_SHARED)[0]
+        self._marked, self._count_at, self._counted_for = 0, 0, -1.0  # of this process, for `exceeding`
         self._marks, self.listed = memory[_SHARED.itemsize :].view(2, -1).numpy()
 
     def begin(self, size: int, by_loader: bool) -> None:
@@ -244,9 +245,18 @@ class BadFileRecord:
         skipped, replaced = (int(np.count_nonzero(self._marks & outcome)) for outcome in (SKIPPED, REPLACED))
         return BadFileCounts(skipped, replaced, int(np.count_nonzero(self._marks & _EVER)))
 
-    def bad_now(self) -> int:
-        """The number of samples found bad in this epoch."""
-        return int(np.count_nonzero(self._marks >= SKIPPED))
+    def exceeding(self, most: float) -> int:
+        """The number of samples found bad in this epoch, if it is more than `most`; else 0.
+
+        Call it after each mark. The marks are counted only where up to 16 processes may have made as many as were left
+        at the last count: counting for each bad file would read all marks each time.
+        """
+        self._marked += 1
+        if most == self._counted_for and self._marked < self._count_at:
+            return 0
+        count = int(np.count_nonzero(self._marks >= SKIPPED))
+        self._counted_for, self._count_at = most, self._marked + max((int(most) + 1 - count) // 16, 1)
+        return count if count > most else 0
 
     def first_warning(self) -> bool:
         """True if this is the first call in an epoch."""

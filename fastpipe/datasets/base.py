@@ -19,7 +19,7 @@ from typing_extensions import TypeVar
 
 from fastpipe import readers
 from fastpipe.arguments import MOST_THREADS, seed_number, whole_number
-from fastpipe.config import ANY_FORMAT, MachineConfig, current_config, readers_asked
+from fastpipe.config import ANY_FORMAT, MachineConfig, readers_asked
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
@@ -129,7 +129,7 @@ class ImageDataset(Dataset[SampleT]):
         self.loader = loader
         self.reader = asked.pop(ANY_FORMAT) if asked.keys() == {ANY_FORMAT} else None
         # Read here, so that an error in the config file is reported once and in this process; workers get the result.
-        chosen = MachineConfig(readers=current_config().readers) if config is None else config
+        chosen = MachineConfig(readers=readers.machine_config().readers) if config is None else config
         usable = {format: name for format, name in chosen.readers.items() if readers.configured_reader(format, chosen)}
         readers.check_formats(chosen.readers)
         self.config = replace(chosen, readers=asked if ANY_FORMAT in asked else {**usable, **asked})
@@ -206,7 +206,8 @@ class ImageDataset(Dataset[SampleT]):
         state: PrivateState | None = self.__dict__.get("_fastpipe")
         if state is None:
             return
-        state.executor = None  # its stages hold the old attributes
+        if name in _HELD_BY_STAGES:
+            state.executor = None  # its stages hold the old attributes
         if name == "seed" and (value is None) != (state.epoch is None):
             state.epoch = None if value is None else SharedEpoch()
 
@@ -480,6 +481,13 @@ class ImageDataset(Dataset[SampleT]):
     def __setstate__(self, state: dict[str, object]) -> None:
         derive_from_torchvision(type(self))
         self.__dict__.update(state)
+
+
+_HELD_BY_STAGES = {
+    *("transform", "target_transform", "transforms", "loader", "reader", "config", "apply_exif", "max_pixels"),
+    *("seed", "threads", "on_error", "max_bad_fraction", "data", "channels_first"),
+}
+"""The attributes that an executor's stages hold; others, such as a user's own, may change for each sample."""
 
 
 def _is_builtin(function: object) -> bool:

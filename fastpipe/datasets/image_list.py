@@ -40,8 +40,8 @@ class ImageList(IndexedDataset[SampleT]):
             - an `ImageIndex`.
 
             A large file's parsed content is kept in fastpipe's cache folder until the file's size or times change.
-            If all labels are integers, or (in two sequences or Parquet) floats, they are the targets. Otherwise they
-            are class names, and a target is the name's place among the sorted classes.
+            If all labels are integers, or all are floats, they are the targets. If all are names, a target is the
+            name's place among the sorted names. A mixture is an error.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         root: the folder that relative paths start from; None for the current folder. Or a URL or a

@@ -54,9 +54,10 @@ class Journal:
         """The result for a key, as read from JSON; None if there is none."""
         if self._rows is None:
             return None
-        with self._lock:
+        with self._lock, contextlib.suppress(sqlite3.Error, ValueError, TypeError):  # damaged: the work is done again
             row = self._rows.execute("SELECT result FROM done WHERE key = ?", (key,)).fetchone()
-        return None if row is None else json.loads(row[0])
+            return None if row is None else json.loads(row[0])
+        return None
 
     def put(self, key: bytes, result: object) -> None:
         """Keeps a result, which must be representable in JSON."""
@@ -72,6 +73,7 @@ class Journal:
         """Closes the journal; without an error it is removed, as the run is done."""
         with self._alone:
             if self._rows is not None:
-                self._rows.close()
+                with contextlib.suppress(sqlite3.Error):
+                    self._rows.close()
                 if problem[0] is None:
                     shutil.rmtree(self._folder, ignore_errors=True)

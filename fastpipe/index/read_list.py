@@ -6,11 +6,12 @@ import codecs
 import csv
 import io
 import itertools
+import math
 import operator
 import os
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, SupportsIndex, cast
 
@@ -238,15 +239,16 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
     """Builds the listing of some rows. If one path is absolute, all become absolute.
 
     If labels are all integers, or all floats, they are the targets; otherwise they are class names, numbered from 0 in
-    sorted order. With `texts`, a text such as ``"7"`` counts as an integer.
+    sorted order. With `texts`, a text such as ``"7"`` counts as an integer, and ``"7.0"`` as a float.
 
     Raises:
-        DatasetError: a row is bad, or, without `texts`, integers and strings are mixed.
+        DatasetError: a row is bad, or integers, floats and names are mixed.
     """
     rooted = True
     positions: defaultdict[str | float, int] = defaultdict()
     positions.default_factory = positions.__len__  # numbers the labels in the order of their first occurrence
     numbers, floats = array("i"), array("d")
+    kinds: dict[str, str] = {}  # the first label of each kind, with its row, if labels are texts
 
     def packed() -> Iterator[bytes]:
         nonlocal rooted
@@ -258,11 +260,17 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
             if isinstance(first, float):
                 floats.extend(cast("list[float]", block.labels))
             else:
+                known = len(positions)
                 numbers.extend(map(positions.__getitem__, block.labels))
+                for label in itertools.islice(positions, known, None) if texts else ():
+                    if (kind := _kind(str(label))) not in kinds:
+                        kinds[kind] = f"{label!r} ({block.where(block.labels.index(label))})"
             yield _packed(block)
 
     paths = joined(packed())
     offsets = offsets_of(paths)
+    if _are_floats(kinds):
+        floats.extend(np.array([float(label) for label in positions])[np.frombuffer(numbers, np.int32)].tolist())
     if floats:
         table = Table(paths, offsets, np.zeros(len(floats), np.int32), np.frombuffer(floats, np.float64))
         classes, values = list[str](), list[int]()
@@ -273,6 +281,36 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
         whole = joined(pack_list_paths([os.path.join(root, path) for path in some]) for some, _ in table.blocks("/"))
         table = replace(table, paths=whole, offsets=offsets_of(whole))
     return Listing(table, classes, values, rooted)
+
+
+_INTEGER, _FLOAT, _ODD, _NAME = "an integer", "a float", "nan or inf", "a name"
+
+
+def _kind(text: str) -> str:
+    """The kind of a label that is a text."""
+    try:
+        int(text)
+    except ValueError:
+        pass
+    else:
+        return _INTEGER if SMALLEST <= int(text) <= LARGEST else _NAME
+    try:
+        value = float(text)
+    except ValueError:
+        return _NAME
+    return _FLOAT if math.isfinite(value) else _ODD
+
+
+def _are_floats(kinds: Mapping[str, str]) -> bool:
+    """True if labels that are texts are floats; raises DatasetError if some are numbers and others aren't."""
+    for kind in (_INTEGER, _FLOAT):
+        others = [other for other in kinds if other != kind and (kind, other) != (_FLOAT, _ODD)]
+        if kind in kinds and others:
+            raise DatasetError(
+                f"the labels are mixed: {kinds[kind]} is {kind}, {kinds[others[0]]} is {others[0]}. Labels are all "
+                "integers, all floats, or all names; names that look like numbers are given as (paths, labels)."
+            )
+    return _FLOAT in kinds
 
 
 def _packed(block: Block) -> bytes:

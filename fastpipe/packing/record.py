@@ -109,27 +109,49 @@ def open_record(file: str, about: Mapping[str, object], target: str, in_the_way:
         DatasetError: the record is of another source or other options, or another process has it locked.
         OSError: the folder can't be written.
     """
-    with open(f"{file}.lock", "ab"):  # filelock takes a folder that can't be written for a lock that is held
-        pass
-    lock = filelock.FileLock(f"{file}.lock", timeout=0)
-    try:
-        lock.acquire()
-    except filelock.Timeout:
-        raise DatasetError(f"another process is writing to {target}.") from None
     record: Record | None = None
-    try:
-        with open(file, "a+b", buffering=0) as stream:
-            record = Record(file, stream, {"schema": _SCHEMA, **about}, target)
-            yield record
-    except BaseException:  # also Ctrl-C: a file without a line is taken away
-        unused = record.is_empty() if record is not None else not _has_line(file)
-        if unused and not in_the_way():
-            os.unlink(file)
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(f"{file}.lock")
+    with _locked(f"{file}.lock", target):
+        try:
+            with open(file, "a+b", buffering=0) as stream:
+                record = Record(file, stream, {"schema": _SCHEMA, **about}, target)
+                yield record
+        except BaseException:  # also Ctrl-C: a file without a line is taken away
+            unused = record.is_empty() if record is not None else not _has_line(file)
+            if unused and not in_the_way():
+                os.unlink(file)
+            raise
+
+
+@contextlib.contextmanager
+def _locked(path: str, target: str) -> Iterator[None]:
+    """Locks a file that is made for it and removed afterwards; raises DatasetError if another process has the lock."""
+    while True:
+        with open(path, "ab"):  # filelock takes a folder that can't be written for a lock that is held
+            pass
+        lock = filelock.FileLock(path, timeout=0)
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise DatasetError(f"another process is writing to {target}.") from None
+        # A process that was just done may have removed the file that was opened: its lock excludes nobody.
+        if _is_named(lock, path):
+            break
         lock.release()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # on Windows it can't be removed while it is open, and stays
+            os.unlink(path)
+        lock.release()
+
+
+def _is_named(lock: filelock.BaseFileLock, path: str) -> bool:
+    """True if a lock's file is still the one that a path names."""
+    descriptor = getattr(getattr(lock, "_context", None), "lock_file_fd", None)  # another version may not have it
+    try:
+        return descriptor is None or os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _has_line(file: str) -> bool:

@@ -6,7 +6,16 @@ file's header proves that it gives the same ones.
 
 from __future__ import annotations
 
-from fastpipe.readers._decode import check_formats, check_readers, choose, configured_reader, decode, proved, read_image
+from fastpipe.readers._decode import (
+    check_formats,
+    check_readers,
+    choose,
+    configured_reader,
+    decode,
+    machine_config,
+    proved,
+    read_image,
+)
 from fastpipe.readers._files import place_of, read_copy, read_file, read_start, stat_file
 from fastpipe.readers.base import Reader
 from fastpipe.readers.core import intact_jpeg
@@ -40,6 +49,7 @@ __all__ = [
     "get_reader",
     "intact_jpeg",
     "longest_file",
+    "machine_config",
     "most_scratch",
     "parse_header",
     "pixel_limit",

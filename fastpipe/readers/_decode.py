@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Literal, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 from PIL import Image
@@ -26,8 +27,11 @@ from fastpipe.readers.core import CoreReader, intact_jpeg
 from fastpipe.readers.header import BytesLike, Source, as_bytes, parse_header, upright_orientation
 from fastpipe.readers.limits import MaxPixels, check_limit
 from fastpipe.readers.pil import PillowReader
-from fastpipe.readers.registry import default_order, get_reader, registered_formats
+from fastpipe.readers.registry import default_order, get_reader, known_readers, registered_formats
 from fastpipe.types import Box, Header, Turn
+
+if TYPE_CHECKING:
+    from fastpipe.config import MachineConfig
 
 _PILLOW = "pil"
 
@@ -78,7 +82,7 @@ def decode(
     Raises:
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed.
         UnsupportedRequestError: the box isn't inside the image.
-        UnknownReaderError: `reader` or the config names an unknown reader.
+        UnknownReaderError: `reader` or `config` names an unknown reader.
         ReaderUnavailableError: `reader` doesn't load here.
     """
     data = as_bytes(data)
@@ -125,7 +129,7 @@ def read_image(
         DecodeError: Pillow refuses the file, or it has more pixels or scans than are allowed; names the file, its
             format, the reader and the reason.
         UnsupportedRequestError: a region that isn't inside the image; with ``mode="P"`` an image with colour channels.
-        UnknownReaderError: `reader` or the config names an unknown reader.
+        UnknownReaderError: `reader` or `config` names an unknown reader.
         ReaderUnavailableError: `reader` doesn't load here.
         OSError: the path can't be opened (FileNotFoundError, IsADirectoryError, …), or isn't a regular file.
     """
@@ -246,7 +250,7 @@ def choose(header: Header, reader: str | None = None, config: ReaderChoice | Non
         config: the machine's config; None for the current one.
 
     Raises:
-        UnknownReaderError: `reader` or the config names an unknown reader.
+        UnknownReaderError: `reader` or `config` names an unknown reader.
         ReaderUnavailableError: `reader` doesn't load here.
     """
     if header.format == PACKED_FORMAT:
@@ -308,6 +312,39 @@ def check_formats(formats: Iterable[str]) -> None:
         )
 
 
+_followed: tuple[object, tuple[str, ...], MachineConfig] | None = None
+"""The last config of `machine_config`, the readers known then if an entry was dropped, and the result."""
+
+
+def machine_config() -> MachineConfig:
+    """This machine's config without the entries of its file that can't be followed; each is warned about once.
+
+    Such an entry names an unknown reader, one that doesn't load here, or one that doesn't read the format.
+    """
+    global _followed
+    from fastpipe.config import MachineConfig, current_config, parse_reader_override, warn_once
+
+    given = current_config()
+    if _followed is not None and _followed[0] is given and _followed[1] in ((), tuple(known_readers())):
+        return _followed[2]
+    asked = parse_reader_override(os.environ.get("FASTPIPE_READER", ""))  # these raise where they are used
+    kept: dict[str, str] = {}
+    for format, name in given.readers.items():
+        try:
+            if format not in asked:
+                check_readers({format: name})
+            kept[format] = name
+        except (ConfigError, ReaderError) as error:
+            said = str(error).rstrip(".")
+            warn_once(
+                f"{MachineConfig.path()} says {format} = {name!r}, which can't be followed: {said}. Built-in defaults "
+                "serve instead: same pixels, only slower. `fastpipe configure` measures and writes what there is here."
+            )
+    dropped = len(kept) < len(given.readers)
+    _followed = given, tuple(known_readers()) if dropped else (), replace(given, readers=kept) if dropped else given
+    return _followed[2]
+
+
 def configured_reader(format: str, config: ReaderChoice | None = None) -> str | None:
     """The reader that a config names for a format; None if it names none, or one that doesn't load here.
 
@@ -319,12 +356,10 @@ def configured_reader(format: str, config: ReaderChoice | None = None) -> str | 
         config: the machine's config; None for the current one.
 
     Raises:
-        UnknownReaderError: the config names an unknown reader.
+        UnknownReaderError: `config` names an unknown reader.
     """
     if config is None:
-        from fastpipe.config import current_config  # reads the config file: on first use, never at import
-
-        config = current_config()
+        config = machine_config()
     if not hasattr(config, "reader_for"):
         raise ConfigError(f"config={config!r:.80}: give a fastpipe.MachineConfig, or None for this machine's.")
     name = config.reader_for(format)

@@ -103,6 +103,8 @@ def upright_orientation(data: bytes, header: Header) -> int:
         with open_any_size(io.BytesIO(data)) as image:
             image.load()  # EXIF data after the pixels replaces that before them
             return _valid_orientation(image.getexif().get(0x0112))
+    except (MemoryError, RecursionError):
+        raise
     except Exception:  # a damaged file, refused when decoded
         return header.orientation
 

@@ -77,3 +77,19 @@ def test_any_thread_may_use_it() -> None:
     with Journal("work", "photos") as kept, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: kept.put(b"%d" % number, number), range(200)))
         assert [*pool.map(lambda number: kept.get(b"%d" % number), range(200))] == [*range(200)]
+
+
+def test_a_journal_that_breaks_only_saves_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path))
+    with Journal("listings", "work") as journal:
+        journal.put(b"one", 1)
+        journal.put(b"two", 2)
+        assert journal.get(b"one") == 1
+        assert journal._rows is not None
+        journal._rows.execute("UPDATE done SET result = 'no JSON' WHERE key = ?", (b"two",))
+        assert journal.get(b"two") is None
+        journal._rows.execute("DROP TABLE done")
+        assert journal.get(b"one") is None
+        journal.put(b"one", 1)
+        journal._rows.close()
+        assert journal.get(b"one") is None

@@ -215,3 +215,24 @@ def test_without_a_seed_set_epoch_changes_no_sample(root: Path) -> None:
     dataset.set_epoch(1)
     assert dataset.epoch == 0
     assert torch.equal(sample_of(dataset)[0], before)
+
+
+def test_attributes_of_the_user_s_own_keep_the_executor(tmp_path: Path) -> None:
+    class Noting(fastpipe.ImageFolder):
+        def __getitem__(self, index: int) -> Any:
+            self.last, self.samples_seen = index, getattr(self, "samples_seen", 0) + 1
+            return super().__getitem__(index)
+
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "0.jpg").write_bytes(corpus.jpeg(30, 40))
+    dataset = Noting(tmp_path, T.ToTensor())
+    executor = dataset.executor
+    for _ in range(3):
+        dataset[0]
+    assert dataset.executor is executor
+    assert dataset.samples_seen == 3
+    for name, value in {"threads": 1, "max_pixels": 10**6, "apply_exif": True, "transform": T.CenterCrop(8)}.items():
+        setattr(dataset, name, value)
+        assert dataset.executor is not executor
+        executor = dataset.executor
+    assert dataset[0][0].size == (8, 8)

@@ -16,12 +16,13 @@ from typing import Any
 
 import archives
 import corpus
+import filelock
 import pytest
 from comparison import contents
 from full_disk import full_disk
 
 from fastpipe.errors import DatasetError
-from fastpipe.packing import pack, run, work
+from fastpipe.packing import pack, record, run, work
 from fastpipe.packing.record import NAME, Record
 
 TARGETS = ["out", "out.zip", "out.tar", "s-{000..}.tar"]
@@ -255,3 +256,28 @@ def test_shards_that_keep_their_names(folder: Path, tmp_path: Path, monkeypatch:
 def test_a_place_that_nobody_can_write(folder: Path, name: str) -> None:
     with pytest.raises(DatasetError, match=r"^/proc/.* can't be written: .*Nothing was written: choose a place"):
         pack(folder, f"/proc/{name}")
+
+
+def test_a_lock_whose_file_was_removed_by_the_run_before_is_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was just done removes its lock's file after this one has opened it, and before it has the lock."""
+    file, acquire, removed = str(tmp_path / "record"), filelock.FileLock.acquire, []
+
+    def acquired(self: Any, *arguments: Any, **options: Any) -> Any:
+        result = acquire(self, *arguments, **options)
+        if not removed:
+            removed.append(1)
+            os.unlink(f"{file}.lock")
+        return result
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", acquired)
+    with record.open_record(file, {}, "a target", lambda: ""):
+        assert removed
+        with (
+            pytest.raises(DatasetError, match="another process is writing to a target"),
+            record.open_record(file, {}, "a target", lambda: ""),
+        ):
+            pass
+        assert os.path.exists(f"{file}.lock")
+    assert not os.path.exists(f"{file}.lock")

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import corpus
 import numpy as np
 import pytest
+from PIL import Image
 
-from fastpipe import readers
+import fastpipe
+from fastpipe import config, readers
+from fastpipe.cli import _config_file
 from fastpipe.config import MachineConfig
 from fastpipe.errors import FastpipeWarning, UnknownReaderError
 from fastpipe.readers import _decode, registry
@@ -102,6 +106,64 @@ def test_an_argument_is_no_config_and_an_unknown_name_no_missing_library(monkeyp
         readers.read_image(data, reader="absent")
     with pytest.raises(UnknownReaderError):
         readers.read_image(data, config=MachineConfig(readers={"jpeg": "nobody"}))
+
+
+_KINDS = {
+    "unknown": '[readers]\njpeg = "somebodys_plugin"\n',
+    "unknown for all": '[readers]\n"*" = "somebodys_plugin"\npng = "core"\n',
+    "not for the format": '[readers]\npng = "turbojpeg"\n',
+    "unknown format": '[readers]\njpog = "pil"\n',
+    "no TOML": "][",
+    "other keys": "[decoders]\njpeg = 1\n",
+    "other types": "readers = 5\n",
+    "a number": "[readers]\njpeg = 3\n",
+    "no text": b"\xff\xfe\x00",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("kind", [*_KINDS, "a folder", "unreadable"])
+def test_a_file_that_can_not_be_followed_warns_once(
+    kind: str, photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.toml"
+    if kind == "a folder":
+        file.mkdir()
+    else:
+        text = _KINDS.get(kind, "")
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+    if kind == "unreadable":
+        monkeypatch.setattr(config, "open_regular", lambda path: (_ for _ in ()).throw(PermissionError(13, "denied")))
+    monkeypatch.setenv("FASTPIPE_CONFIG", str(file))
+    monkeypatch.delenv("FASTPIPE_READER", raising=False)
+    monkeypatch.setattr(config, "_said", set())
+    monkeypatch.setattr(_decode, "_followed", None)
+    config._current.cache_clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            path, _target = fastpipe.ImageFolder(photos).samples[0]
+            assert np.array_equal(readers.read_image(path), np.asarray(Image.open(path).convert("RGB")))
+            image, _target = fastpipe.ImageFolder(photos, np.asarray)[0]
+            assert np.array_equal(image, np.asarray(Image.open(path).convert("RGB")))
+    told = [str(one.message) for one in caught if str(file) in str(one.message)]
+    assert len(told) == (kind != "empty")
+    _config_file.show(None, quiet=False)
+    assert kind == "empty" or str(file) in capsys.readouterr().out.replace("\n", "")
+    config._current.cache_clear()
+
+
+def test_a_reader_that_is_registered_later_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "config.toml").write_text('[readers]\njpeg = "late"\n')
+    monkeypatch.setenv("FASTPIPE_CONFIG", str(tmp_path))
+    monkeypatch.setattr(config, "_said", set())
+    config._current.cache_clear()
+    with pytest.warns(FastpipeWarning, match="'late'"):
+        assert readers.machine_config().readers == {}
+    late = type("Late", (type(readers.get_reader("pil")),), {"name": "late"})()
+    monkeypatch.setitem(registry._loaded, "late", late)
+    assert readers.configured_reader("JPEG") == "late"
+    config._current.cache_clear()
 
 
 def test_what_formats_there_are_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:

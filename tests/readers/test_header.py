@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import corpus
 import pytest
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, PngImagePlugin, UnidentifiedImageError
 
 from fastpipe import core, readers
 from fastpipe.errors import DecodeError
+from fastpipe.readers import header as header_module
 from fastpipe.readers.header import _ask_pillow
 
 pytestmark = pytest.mark.filterwarnings(
@@ -137,3 +139,20 @@ def test_a_file_of_few_bytes_is_no_image(data: bytes) -> None:
         Image.open(io.BytesIO(data))
     with pytest.raises(DecodeError, match="not an image that Pillow recognises"):
         readers.read_header(data)
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError])
+def test_running_out_of_memory_is_no_orientation(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(file: Any) -> Any:
+        raise error
+
+    stream = io.BytesIO()
+    Image.new("RGB", (3, 2)).save(stream, "PNG")
+    late = io.BytesIO()
+    PngImagePlugin.putchunk(late, b"eXIf", b"MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0")
+    data = stream.getvalue()[:-12] + late.getvalue() + stream.getvalue()[-12:]
+    header = readers.parse_header(data)
+    assert readers.upright_orientation(data, header) == 6
+    monkeypatch.setattr(header_module, "open_any_size", fails)
+    with pytest.raises(error):
+        readers.upright_orientation(data, header)

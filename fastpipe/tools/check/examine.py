@@ -24,7 +24,6 @@ from typing import BinaryIO, NamedTuple
 from PIL import Image, ImageFile
 
 from fastpipe import readers
-from fastpipe.config import current_config
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.environment import opencv
 from fastpipe.errors import DecodeError, ReaderError
@@ -101,7 +100,7 @@ def prepare(rules: Rules) -> None:
     ImageFile.LOAD_TRUNCATED_IMAGES = rules.pillow_load_truncated
     Image.init()
     if rules.decode:
-        for format in ("JPEG", "PNG", "WEBP", *current_config().readers):
+        for format in ("JPEG", "PNG", "WEBP", *readers.machine_config().readers):
             chosen = readers.configured_reader(format)  # warns here rather than while a file is examined
             for name in readers.default_order(format) if chosen is None else (chosen,):
                 with contextlib.suppress(ReaderError):

@@ -13,7 +13,6 @@ import numpy as np
 from PIL import Image, ImageFile
 
 from fastpipe.arguments import MOST_PROCESSES, check_path, real_number, whole_number
-from fastpipe.config import current_config
 from fastpipe.datasets import ImageIndex
 from fastpipe.environment import usable_cpus
 from fastpipe.errors import ConfigError
@@ -22,7 +21,7 @@ from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.open import loose_images
 from fastpipe.paths import local_path
 from fastpipe.progress_bar import SlowBar
-from fastpipe.readers import MaxPixels, check_formats, configured_reader, pixel_limit
+from fastpipe.readers import MaxPixels, check_formats, configured_reader, machine_config, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules, Task
 from fastpipe.tools.check.files import index_of, other_images
@@ -89,9 +88,9 @@ def check(
     jobs = whole_number("jobs", jobs, "the number of processes", least=1, most=MOST_PROCESSES)
     size = whole_number("size", size, "the side in pixels that training needs", least=1)
     timeout = real_number("timeout", timeout, "the seconds that a file may take")
-    for format in current_config().readers:
+    for format in machine_config().readers:
         configured_reader(format)  # warn about a missing reader now, and not in each process
-    check_formats(current_config().readers)
+    check_formats(machine_config().readers)
     with cluster_at(scheduler, ("index", str(source)), quiet=not progress) as cluster:
         index = index_of(source, BuildOptions(progress=progress, cluster=cluster))
     rules = Rules(
