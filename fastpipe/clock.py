@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-clock: Callable[[], float] = (
-    time.thread_time if time.get_clock_info("thread_time").resolution < 1e-4 else time.perf_counter
-)
-"""Processor seconds of this thread; seconds by the wall clock where the system doesn't count them finely."""
+_worked = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-4 else time.perf_counter
+
+
+class _Thread(threading.local):
+    """A thread's seconds within `uncounted`: processor time, and by the wall clock."""
+
+    worked = 0.0
+    wall = 0.0
+
+
+_uncounted = _Thread()
+
+
+def clock() -> float:
+    """Processor seconds of this thread, wall clock where the system doesn't count finely; none within `uncounted`."""
+    return _worked() - _uncounted.worked
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Stops this thread's `clock`, and its `Stopwatch`, within the block: for work that the plain way wouldn't have."""
+    worked, wall = _worked(), time.perf_counter()
+    try:
+        yield
+    finally:
+        _uncounted.worked += _worked() - worked
+        _uncounted.wall += time.perf_counter() - wall
 
 
 class Stopwatch:
@@ -20,11 +45,13 @@ class Stopwatch:
 
     def __init__(self, threads: int = 0) -> None:
         self._threads = max(1, threads)
-        self._clock = clock if threads <= 1 else time.process_time
-        self._begun = time.perf_counter(), self._clock()
+        self._begun = self._now()
 
     def taken(self) -> tuple[float, float]:
         """The processor seconds, at most what the threads can have worked, and the seconds by the wall clock."""
-        wall, worked = self._begun
-        wall = time.perf_counter() - wall
-        return min(self._clock() - worked, self._threads * wall), wall
+        wall, worked = (now - begun for now, begun in zip(self._now(), self._begun, strict=True))
+        return min(worked, self._threads * wall), wall
+
+    def _now(self) -> tuple[float, float]:
+        worked = clock() if self._threads == 1 else time.process_time() - _uncounted.worked
+        return time.perf_counter() - _uncounted.wall, worked

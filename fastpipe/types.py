@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "PACKED_SIGNATURE",
     "ArchiveMember",
     "Box",
     "Generators",
@@ -28,8 +29,12 @@ __all__ = [
     "Size",
     "Source",
     "Step",
+    "is_packed",
     "new_namedtuple",
 ]
+
+PACKED_SIGNATURE = b"\x89FPJ\r\n\x1a\n"
+"""The bytes that every packed image begins with, whatever its file is called."""
 
 Item = TypeVar("Item")
 
@@ -337,3 +342,8 @@ class Recipe:
     def __str__(self) -> str:
         head = f"{self.shape.height}×{self.shape.width}"
         return " → ".join([head, *map(str, self.steps)])
+
+
+def is_packed(data: bytes) -> bool:
+    """True if the first bytes of a file are a packed image's: see `fastpipe.core.packed`."""
+    return data.startswith(PACKED_SIGNATURE)

@@ -12,7 +12,7 @@ gives the same pixels, only slower.
     job.write_tensor(tensor, MEAN, STD) # or write_array, write
     status = run(job)                   # Status.OK, or why the core refused; then another reader decides about the file
 
-The package stands below the readers: it imports `fastpipe.types` and `fastpipe.errors` alone.
+The package stands below the readers: it imports the modules `types`, `errors` and `clock` of fastpipe alone.
 """
 
 from __future__ import annotations

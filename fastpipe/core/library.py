@@ -145,6 +145,8 @@ def _declare(functions: ctypes.CDLL) -> None:
             ],
         ),
         ("fpc_unpack", status, [pointer, pointer, ctypes.c_size_t, ctypes.c_int64, pointer, pointer]),
+        ("fpc_unpack_head", status, [pointer, pointer, ctypes.c_size_t, ctypes.c_int64, pointer, pointer]),
+        ("fpc_packed_check", status, [pointer, pointer, ctypes.c_size_t]),
         (
             "fpc_same_coefficients",
             status,

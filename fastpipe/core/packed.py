@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 from fastpipe.core.addresses import address_of_bytes
 from fastpipe.core.files import PACKED_FORMAT, read_header
-from fastpipe.core.library import done, loaded, native, status_text
+from fastpipe.core.library import done, loaded, native, quick, status_text
 from fastpipe.core.native_object import NativeObject, PerThread
 from fastpipe.core.structs import Status
 from fastpipe.errors import DecodeError, NotPackableError
-from fastpipe.types import Box, Header
+from fastpipe.types import PACKED_SIGNATURE, Box, Header, is_packed
 
 __all__ = [
     "LONGEST_HEAD",
@@ -35,19 +35,18 @@ __all__ = [
     "PACKED_SIGNATURE",
     "Original",
     "is_packed",
+    "is_whole",
     "original_of",
     "pack",
     "rows_of",
     "same_coefficients",
     "segments_of",
     "unpack",
+    "unpack_head",
 ]
 
 PACKED_EXTENSION = ".fpj"
 """The file extension of packed images."""
-
-PACKED_SIGNATURE = b"\x89FPJ\r\n\x1a\n"
-"""The bytes that every packed image begins with."""
 
 _FIXED, _TABLE, _ENTRY, _SUM = 72, 128, 8, 4  # bytes of the parts of a head
 
@@ -151,6 +150,38 @@ def unpack(packed: bytes, max_bytes: int = 0) -> bytes:
     return restored
 
 
+def unpack_head(packed: bytes) -> bytes:
+    """The beginning of the JPEG that `unpack` gives: all before its first scan's data. Decodes nothing.
+
+    If the original bytes were discarded, this takes as long as `unpack`.
+
+    Args:
+        packed: the whole file.
+
+    Raises:
+        DecodeError: the file isn't a packed image, or its head or metadata are damaged.
+        ReaderUnavailableError: the core isn't available.
+        MemoryError: out of memory.
+    """
+    status, head = _convert(native().fpc_unpack_head, packed, 0)
+    if status != Status.OK:
+        raise DecodeError("<bytes>", PACKED_FORMAT if is_packed(packed) else None, "core", status_text(status))
+    return head
+
+
+def is_whole(packed: bytes) -> bool:
+    """True if a packed image is complete, and all of its checksums are right. Decodes nothing.
+
+    Args:
+        packed: the whole file.
+
+    Raises:
+        ReaderUnavailableError: the core isn't available.
+        MemoryError: out of memory.
+    """
+    return done(quick().fpc_packed_check(_packers.value.address, address_of_bytes(packed), len(packed)))
+
+
 def original_of(packed: bytes) -> Original | None:
     """The file that a packed image was made from; None if its original bytes were discarded.
 
@@ -188,11 +219,6 @@ def same_coefficients(jpeg: bytes, packed: bytes, max_bytes: int = 0) -> bool:
         MemoryError: out of memory.
     """
     return _compare(jpeg, packed, max_bytes)[1]
-
-
-def is_packed(data: bytes) -> bool:
-    """True if the first bytes of a file are a packed image's signature."""
-    return data.startswith(PACKED_SIGNATURE)
 
 
 def rows_of(head: bytes, box: Box) -> tuple[int, int]:

@@ -15,12 +15,13 @@ from functools import lru_cache, partial
 from struct import Struct
 from struct import error as StructError
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, before
 from fastpipe.plain_way import plainly
+from fastpipe.types import PACKED_SIGNATURE, is_packed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,14 +42,16 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces ``imread`` and ``imdecode``."""
-    if any(name in os.environ for name in _LIMITS):
+    is_limited = any(name in os.environ for name in _LIMITS)
+    if is_limited:
         LEDGER.note(f"cv2.imread and cv2.imdecode are OpenCV's own: {', '.join(_LIMITS)} limit what they read.")
-        return
     known = _known_flags(hasattr(module, "IMREAD_COLOR_RGB"))
+    imdecode = before(module.imdecode)
     for name, encoded in (("imread", _file), ("imdecode", _buffer)):
         # The Python package copies its functions from the extension module, where they may have been replaced.
         vars(module)[name] = before(getattr(module, name))
-        patches.wrap(module, name, partial(_Decoder, f"cv2.{name}", encoded, known))
+        make = (lambda own: own) if is_limited else partial(_Decoder, f"cv2.{name}", encoded, known)
+        patches.wrap(module, name, make, partial(_restoring, encoded, imdecode))
 
 
 # -- arguments
@@ -135,6 +138,65 @@ def _buffer(buf: object = None, flags: object = None) -> Encoded | str:
     return buf.tobytes(), flags
 
 
+# -- packed images, which OpenCV doesn't know
+
+
+def _restoring(encoded: Callable[..., Encoded | str], imdecode: Any, plain: Function) -> Function:
+    """A function of OpenCV's that decodes the JPEGs of packed images; OpenCV's result for a damaged file is None."""
+
+    def decode(*args: object, **kwargs: object) -> object:
+        found = _packed_in(encoded, args, kwargs)
+        if found is None:
+            return plain(*args, **kwargs)
+        import numpy as np
+
+        from fastpipe.core.encoded import as_jpeg
+        from fastpipe.errors import ReaderError
+
+        data, flags = found
+        try:
+            jpeg = as_jpeg(data)
+        except ReaderError as error:
+            LEDGER.note(f"OpenCV gives None for a packed image: {error}")
+            return None
+        return imdecode(np.frombuffer(jpeg, np.uint8), flags)
+
+    return decode
+
+
+def _packed_in(
+    encoded: Callable[..., Encoded | str], args: tuple[object, ...], kwargs: dict[str, object]
+) -> Encoded | None:
+    """A packed image among a call's arguments, with the call's flags; None for other images and unknown arguments."""
+    if not is_packed(_start_of(args[0] if args else next(iter(kwargs.values()), None))):
+        return None
+    try:
+        given = encoded(*args, **kwargs)
+    except TypeError:  # arguments of another OpenCV
+        return None
+    return None if isinstance(given, str) else given
+
+
+def _start_of(image: object) -> bytes:
+    """The first bytes of a file, or of an array; empty for anything else."""
+    import numpy as np
+
+    if type(image) is np.ndarray:
+        return image[: len(PACKED_SIGNATURE)].tobytes() if image.ndim == 1 else b""
+    try:
+        descriptor = os.open(image, _FLAGS) if type(image) is str else -1
+    except (OSError, ValueError):
+        return b""
+    if descriptor < 0:
+        return b""
+    try:
+        return os.read(descriptor, len(PACKED_SIGNATURE))
+    except OSError:
+        return b""
+    finally:
+        os.close(descriptor)
+
+
 # -- the decoder
 
 
@@ -168,19 +230,20 @@ class _Decoder(FasterFunction):
 
 def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
     """The decoded image, as OpenCV's; or the reason why OpenCV has to decode it."""
-    from fastpipe import core
+    from fastpipe.core.encoded import jpeg_or_png
 
-    if not core.available():
-        return core.why_not()
-    header = core.read_header(data)
-    if isinstance(header, core.Status):
-        return core.status_text(header)
+    found = jpeg_or_png(data)
+    if isinstance(found, str):
+        return found
+    if found.is_packed and not found.is_intact():
+        return "damaged packed images"
+    header = found.header
     gray = header.color_space == "L"
     is_known = header.plain or header.bit_depth == 16
-    is_known &= header.format in ("JPEG", "PNG") and not (header.animated or header.transparency)
+    is_known &= not (header.animated or header.transparency)
     if not is_known or header.height * header.width > _MOST_PIXELS or max(header.size) > 1 << 20:
         return "files that OpenCV may read otherwise"
-    exif = _exif_of_jpeg(data) if header.format == "JPEG" else _exif_of_png(data)
+    exif = _exif_of_jpeg(found.head) if header.format == "JPEG" else _exif_of_png(data)
     if exif is None:
         return "files that OpenCV may warn about"
     channels = wanted.channels or (1 if gray else 3)

@@ -75,27 +75,36 @@ class Patches:
         self._at_undo: list[Callable[[], object]] = []
         self._done: set[Callable[[Patches], object]] = set()
 
-    def wrap(self, owner: object, name: str, make: Callable[[Function], Function]) -> None:
+    def wrap(
+        self,
+        owner: object,
+        name: str,
+        make: Callable[[Function], Function],
+        restoring: Callable[[Function], Function] | None = None,
+    ) -> None:
         """Replaces a function of a module, or a method of a class.
 
         Args:
             owner: the module or class.
             name: the attribute's name.
             make: makes the replacement from the original. The replacement is only called where `are_in_force`.
+            restoring: makes of the original a function that also takes packed images, which it restores. It is called
+                where the original would be.
         """
-        plain = getattr(owner, name)
+        original = getattr(owner, name)
+        plain = original if restoring is None else restoring(original)
         replacement = make(plain)
         thread, scope = THREAD, _scope  # variables of the closure are fast to read
 
-        @functools.wraps(plain)
+        @functools.wraps(original)
         def replaced(*args: object, **kwargs: object) -> object:
             if not self.active or thread.is_plain or not scope.is_here:
                 return plain(*args, **kwargs)
             return replacement(*args, **kwargs)
 
         # TorchScript compiles the original.
-        vars(replaced).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
-        self.put(owner, name, _Builtin(plain, replaced) if inspect.isbuiltin(plain) else replaced)
+        vars(replaced).update({"__script_if_tracing_wrapper": True, "__original_fn": original})
+        self.put(owner, name, _Builtin(original, replaced) if inspect.isbuiltin(original) else replaced)
 
     def put(self, owner: object, name: str, value: object) -> None:
         """Sets an attribute until `undo`."""

@@ -11,12 +11,13 @@ from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals
 from fastpipe.hooks.patches import Patches, are_in_force
 from fastpipe.pending import is_pending
+from fastpipe.pillow.packed_files import accepting_packed, restoring
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
-    from fastpipe.pillow.files import Opener
     from fastpipe.pillow.lazy_source import OnMistake
+    from fastpipe.pillow.packed_files import Opener
 
 _FORMATS = {"PIL.JpegImagePlugin": "JPEG", "PIL.PngImagePlugin": "PNG"}
 
@@ -29,10 +30,20 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """
     registered, name = sys.modules["PIL.Image"].OPEN, _FORMATS[module.__name__]
     opener, accept = registered[name]
-    patches.put_item(registered, name, (_opener(opener, patches), accept))
+    plain = opener
+    if name == "JPEG":  # which packed images are
+        plain, accept = restoring(opener), accepting_packed(accept)
+    patches.put_item(registered, name, (_opener(opener, plain, patches), accept))
 
 
-def _opener(plain: Opener, patches: Patches) -> Opener:
+def _opener(opener: Opener, plain: Opener, patches: Patches) -> Opener:
+    """The opener that is registered.
+
+    Args:
+        opener: Pillow's own.
+        plain: Pillow's own where images aren't made by fastpipe: takes packed images, too.
+        patches: the replacements that are in force.
+    """
     ours: tuple[Callable[..., ImageFile], Site, OnMistake] | None = None
     originals = Originals((), ())
 
@@ -50,7 +61,7 @@ def _opener(plain: Opener, patches: Patches) -> Opener:
         open_file, site, count_failed = ours
         if site.is_off:
             return plain(file, filename)
-        opened = open_file(plain, file, filename, site if site.is_check_due() else None, count_failed)
+        opened = open_file(opener, file, filename, site if site.is_check_due() else None, count_failed)
         if is_pending(opened):
             site.count(None)  # its pixels take time later
         return opened

@@ -12,6 +12,8 @@ from torchvision.io import ImageReadMode
 
 from fastpipe import core, readers
 from fastpipe.clock import clock
+from fastpipe.core.encoded import JpegOrPng, as_jpeg, jpeg_or_png
+from fastpipe.errors import ReaderError
 from fastpipe.hooks.checking import OTHER_VALUES, SiteAccount, check_value
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function
@@ -20,13 +22,16 @@ from fastpipe.program.core_job import Encoded
 from fastpipe.program.pending_tensor import pending_tensor
 from fastpipe.program.pending_work import FileSource, Record
 from fastpipe.torch_modes import torch_modes_active
-from fastpipe.types import Header
+from fastpipe.types import PACKED_SIGNATURE, Header, is_packed
 
 _ARGUMENTS = {
     "decode_image": ("input", "mode", "apply_exif_orientation"),
     "decode_jpeg": ("input", "mode", "device", "apply_exif_orientation"),
 }
-_MAGIC = {"decode_image": (b"\xff\xd8\xff", b"\x89PNG"), "decode_jpeg": (b"\xff\xd8\xff",)}
+_MAGIC = {
+    "decode_image": (b"\xff\xd8\xff", b"\x89PNG", PACKED_SIGNATURE),
+    "decode_jpeg": (b"\xff\xd8\xff", PACKED_SIGNATURE),
+}
 _VERSION = tuple(map(int, torchvision.__version__.split(".")[:2]))
 _TAKES_NAMES = _VERSION >= (0, 20)
 """True if modes have names, and `decode_image` takes paths."""
@@ -48,7 +53,7 @@ class TensorFiles:
 
     Args:
         name: the function's name.
-        plain: torchvision's function.
+        plain: torchvision's function, which takes packed images, too.
     """
 
     def __init__(self, name: str, plain: Function) -> None:
@@ -88,7 +93,7 @@ class TensorFiles:
             if given.numel() < LEAST_BYTES:
                 return "a small image"
             array = given.numpy()
-            known = array[:4].tobytes().startswith(_MAGIC[self._name])
+            known = array[: len(PACKED_SIGNATURE)].tobytes().startswith(_MAGIC[self._name])
             return array.tobytes() if known else "neither a JPEG nor a PNG"
         if self._name != "decode_image" or not isinstance(given, (str, os.PathLike)):
             return "neither a path nor a tensor of bytes"
@@ -107,10 +112,15 @@ class TensorFiles:
             return "fastpipe's core isn't there"
         if not data.startswith(_MAGIC[self._name]):
             return "neither a JPEG nor a PNG"
-        header = core.read_header(data)
-        is_deep = isinstance(header, Header) and header.format == "PNG" and header.bit_depth == 16
-        if not isinstance(header, Header) or not (is_deep or readers.get_reader("core").accepts(header)):
+        found = jpeg_or_png(data)
+        if isinstance(found, str):
             return "a file that fastpipe's core doesn't decode"
+        is_deep = found.stored.format == "PNG" and found.stored.bit_depth == 16
+        if not (is_deep or readers.get_reader("core").accepts(found.stored)):
+            return "a file that fastpipe's core doesn't decode"
+        if found.is_packed and not found.is_intact():
+            return "a damaged file"
+        header = found.header
         if header.subsampling == "4:4:0":
             return "a JPEG in 4:4:0, whose chroma older versions of torchvision's libjpeg don't smooth"
         pixels, limit = header.height * header.width, readers.pixel_limit()
@@ -119,7 +129,7 @@ class TensorFiles:
         channels = _channels_of(header, mode)
         if not channels:
             return f"mode {mode} of a {header.color_space} {header.format}"
-        orientation = _orientation_of(data, header) if turns else 1
+        orientation = _orientation_of(found) if turns else 1
         if not orientation:
             return "an orientation that the file says in an unusual way"
         if limit is not None and pixels > limit:
@@ -127,9 +137,9 @@ class TensorFiles:
         library = self._library(data, given)
         if is_deep:
             return _of_sixteen_bits(data, header, channels, library, site)
-        source = FileSource(Encoded(data, header), channels, orientation, library)
+        source = FileSource(Encoded(data, found.stored), channels, orientation, library)
         # torchvision raises here for a damaged file: so a JPEG's scan is checked, and other files are decoded.
-        if not (readers.intact_jpeg(data, header) or source.decode()):
+        if not (found.is_packed or found.is_intact() or source.decode()):
             return "a damaged file"
         return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_check_due())))
 
@@ -190,9 +200,45 @@ def _channels_of(header: Header, mode: str) -> int:
     return 1 if mode == "GRAY" and color in ("L", "LA") else 0
 
 
-def _orientation_of(data: bytes, header: Header) -> int:
+def _orientation_of(found: JpegOrPng) -> int:
     """The orientation by which torchvision turns an image upright; 0 if it may read another one."""
-    if header.format == "PNG":
-        return 0 if any(mark in data for mark in _TURNED_PNG) else 1
-    head = data[: header.data_offset]
-    return 0 if _XMP in head or head.count(_EXIF) > 1 else header.orientation
+    if found.header.format == "PNG":
+        return 0 if any(mark in found.data for mark in _TURNED_PNG) else 1
+    told = found.segments
+    return 0 if _XMP in told or told.count(_EXIF) > 1 else found.header.orientation
+
+
+def restored(given: object) -> object:
+    """The argument of torchvision's decoders with packed images restored; any other argument itself.
+
+    Args:
+        given: a tensor of bytes, a list of these, or the path of a file.
+
+    Raises:
+        RuntimeError: a packed image is damaged.
+    """
+    if type(given) is list:
+        return [*map(restored, given)]
+    data = None
+    if type(given) is torch.Tensor:
+        if given.dtype == torch.uint8 and given.ndim == 1 and given.is_cpu:
+            start = given[: len(PACKED_SIGNATURE)]
+            data = given.numpy().tobytes() if is_packed(start.numpy().tobytes()) else None
+    elif isinstance(given, (str, os.PathLike)) and _TAKES_NAMES:
+        data = _packed_bytes(str(given))
+    if data is None:
+        return given
+    try:
+        return _as_tensor(as_jpeg(data, "<tensor>" if isinstance(given, torch.Tensor) else str(given)))
+    except ReaderError as error:
+        raise RuntimeError(str(error)) from None
+
+
+def _packed_bytes(name: str) -> bytes | None:
+    """The bytes of a packed image's file; None for any other file, and one that can't be read."""
+    try:
+        with open(name, "rb") as file:
+            start = file.read(len(PACKED_SIGNATURE))
+            return start + file.read() if is_packed(start) else None
+    except (OSError, ValueError):
+        return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces ``decode_image``, which ``read_image`` calls, and ``decode_jpeg``."""
     for name in ("decode_image", "decode_jpeg"):
-        patches.wrap(module.image, name, _replacing(name, patches))
+        patches.wrap(module.image, name, _replacing(name, patches), _restoring)
         patches.put(module, name, getattr(module.image, name))
 
 
@@ -36,3 +36,18 @@ def _replacing(name: str, patches: Patches) -> Callable[[Function], Function]:
         return decode
 
     return make
+
+
+def _restoring(plain: Function) -> Function:
+    """A decoder of torchvision's that is given the JPEGs of packed images."""
+
+    def decode(*args: object, **kwargs: object) -> object:
+        from fastpipe.hooks.tensor_files import restored
+
+        if args:
+            args = restored(args[0]), *args[1:]
+        elif "input" in kwargs:
+            kwargs["input"] = restored(kwargs["input"])
+        return plain(*args, **kwargs)
+
+    return decode

@@ -1,5 +1,7 @@
 """JPEG and PNG files that Pillow opens, decoded by fastpipe's core: `open_image`, and an opener for ``Image.open``.
 
+Packed images are JPEGs for Pillow: see `fastpipe.pillow.packed_files`.
+
 The image is of Pillow's class, with all its methods and attributes. Pillow reads the header; for most JPEGs only when
 more than size and mode is asked for (`fastpipe.pillow.unread`). The core makes the pixels; cropping, resizing,
 converting and similar methods return a `LazyImage`. If the core refuses a file, Pillow decodes it.
@@ -9,11 +11,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from typing import IO, TypeAlias
+from typing import IO
 
-from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin
+from PIL import Image, ImageFile, JpegImagePlugin, PngImagePlugin, UnidentifiedImageError
 
 from fastpipe import core
 from fastpipe.paths import check_regular
@@ -21,10 +22,9 @@ from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_OPEN, Held
 from fastpipe.pillow.lazy_file import OWN_MODES, SIXTEEN_BITS, TO_RGB, LazyFile, LazyJpeg, LazyPng, begin_lazy
 from fastpipe.pillow.lazy_source import Check, OnMistake
-from fastpipe.pillow.unread import open_unread
-
-Opener: TypeAlias = Callable[[IO[bytes], str | bytes], ImageFile.ImageFile]
-"""One of Pillow's openers; ``Image.open`` calls it with a file and its name, which is empty if the caller opened it."""
+from fastpipe.pillow.packed_files import Accept, Opener, accepting_packed, begins_packed, restoring
+from fastpipe.pillow.unread import open_packed, open_unread
+from fastpipe.types import PACKED_SIGNATURE
 
 _FORMATS = ("JPEG", "PNG")
 _PNG_MODES = (*OWN_MODES, *TO_RGB, SIXTEEN_BITS)
@@ -85,12 +85,15 @@ def open_lazily(
         file, filename: the arguments that ``Image.open`` gives to the opener.
         check, on_mistake: see `adopt`.
     """
-    if opener is JpegImagePlugin.jpeg_factory and check is None and core.available():
-        unread = open_unread(LazyJpeg, file, filename)
-        if unread is not None:
-            begin_lazy(unread, None, None, on_mistake)
-            return unread
-    image = opener(file, filename)
+    unread = None
+    if opener is JpegImagePlugin.jpeg_factory and core.available():
+        unread = open_packed(LazyJpeg, file, filename)
+        if unread is None and check is None:
+            unread = open_unread(LazyJpeg, file, filename)
+    if unread is not None:
+        begin_lazy(unread, None, check, on_mistake)
+        return unread
+    image = restoring(opener)(file, filename)
     return image if check is None and _is_tiny(image) else adopt(image, check, on_mistake)
 
 
@@ -131,9 +134,35 @@ def open_image(source: str | os.PathLike[str] | bytes | bytearray | memoryview |
         raise TypeError(f"source is a {type(source).__name__}: give a path, bytes, or a file that is open for reading.")
     if not hasattr(file, "read"):
         check_regular(file)  # Pillow would wait for the writer of a FIFO
-    image = adopt(Image.open(file))
+    image = _opened_packed(file)
+    if image is None:
+        image = adopt(Image.open(file))
     if isinstance(image, LazyFile):
         image._fastpipe_read()
+    return image
+
+
+def _opened_packed(source: str | os.PathLike[str] | IO[bytes]) -> ImageFile.ImageFile | None:
+    """A packed image, opened as by `register_pillow_opener`'s opener; None for any other file."""
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:
+            return _packed_in(io.BytesIO(file.read()), os.fspath(source)) if begins_packed(file) else None
+    try:
+        source.seek(0)
+    except (AttributeError, io.UnsupportedOperation):  # Pillow reads it
+        return None
+    return _packed_in(source, "") if begins_packed(source) else None
+
+
+def _packed_in(file: IO[bytes], filename: str) -> ImageFile.ImageFile:
+    opener, accept = Image.OPEN["JPEG"]
+    try:
+        takes_packed = accept is not None and accept(PACKED_SIGNATURE)
+        image = opener(file, filename) if takes_packed else open_lazily(opener, file, filename)
+    except SyntaxError:
+        raise UnidentifiedImageError(f"cannot identify image file {filename or file!r}") from None
+    Image._decompression_bomb_check(image.size)
+    image._exclusive_fp = bool(filename)
     return image
 
 
@@ -141,11 +170,11 @@ class _LazyOpener:
     """Wraps an opener so that the core decodes the files that it opens.
 
     Args:
-        opener: the opener that was registered before.
+        opener, accept: what was registered before.
     """
 
-    def __init__(self, opener: Opener) -> None:
-        self.opener = opener
+    def __init__(self, opener: Opener, accept: Accept) -> None:
+        self.opener, self.accept = opener, accept
 
     def __call__(self, file: IO[bytes], filename: str | bytes = "") -> ImageFile.ImageFile:
         return open_lazily(self.opener, file, filename)
@@ -172,7 +201,8 @@ def register_pillow_opener() -> AbstractContextManager[object]:
     for name in _FORMATS:
         opener, accept = Image.OPEN[name]
         if not isinstance(opener, _LazyOpener):
-            Image.OPEN[name] = _LazyOpener(opener), accept
+            ours = accepting_packed(accept) if name == "JPEG" else accept
+            Image.OPEN[name] = _LazyOpener(opener, accept), ours
             is_new = True
     undoing = ExitStack()
     if is_new:
@@ -183,6 +213,6 @@ def register_pillow_opener() -> AbstractContextManager[object]:
 def unregister_pillow_opener() -> None:
     """Undoes `register_pillow_opener`: Pillow opens files as before. Images that are already open stay as they are."""
     for name in _FORMATS:
-        opener, accept = Image.OPEN.get(name, (None, None))
+        opener, _ = Image.OPEN.get(name, (None, None))
         if isinstance(opener, _LazyOpener):
-            Image.OPEN[name] = opener.opener, accept
+            Image.OPEN[name] = opener.opener, opener.accept

@@ -23,7 +23,7 @@ from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
 from fastpipe.clock import clock
-from fastpipe.core.files import MAYBE_MPO
+from fastpipe.core.encoded import JpegOrPng, jpeg_or_png
 from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_BYTES, Held
 from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
@@ -36,6 +36,7 @@ from fastpipe.pillow.lazy_image import (
     info_for_next,
 )
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
+from fastpipe.pillow.packed_files import jpeg_file
 from fastpipe.pillow.unread import UnreadJpeg
 from fastpipe.plain_way import own_function, raise_interruption
 from fastpipe.program.core_job import Encoded
@@ -123,10 +124,10 @@ class LazyFile(_Base):
         if file is None or getattr(file, "closed", False):  # closed by its owner: Pillow raises
             return None
         name = os.fsdecode(self.filename) if self.filename else "<file>"
-        data, header = vars(self).get("_fastpipe_unread") or self._read_from_start(file)
-        if header is None or not (self._mode == SIXTEEN_BITS or readers.get_reader("core").accepts(header)):
+        found = self._found or self._read_from_start(file)
+        if found is None or not (self._mode == SIXTEEN_BITS or readers.get_reader("core").accepts(found.stored)):
             return None
-        is_sound = header.format == "JPEG" and readers.intact_jpeg(data, header)
+        data, header, is_sound = found.data, found.stored, found.is_intact()
         if not is_sound and not (header.format == "PNG" and _is_whole_png(data, header)):
             return None
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
@@ -135,8 +136,13 @@ class LazyFile(_Base):
         BYTES.add(source, len(data))
         return source
 
-    def _read_from_start(self, file: IO[bytes]) -> tuple[bytes, Header | None]:
-        """The file's bytes, and its header; None for the header if the core can't read it, or reads another."""
+    @property
+    def _found(self) -> JpegOrPng | None:
+        """The file if it has been read before Pillow has read its header: see `UnreadJpeg`."""
+        return vars(self).get("_fastpipe_found")
+
+    def _read_from_start(self, file: IO[bytes]) -> JpegOrPng | None:
+        """Reads the file; None if the core can't read its header, or reads another than Pillow."""
         position = max(file.tell(), 0)  # negative if a process that shares the open file has moved it
         file.seek(0, os.SEEK_END)
         length = file.tell()
@@ -149,12 +155,11 @@ class LazyFile(_Base):
             copy.seek(position)
             self._read_from(copy)
             file.close()
-        header = core.read_header(data)
-        if not isinstance(header, Header) or (header.width, header.height) != self.size:
-            return data, None
-        if header.format == MAYBE_MPO:
-            header = header._replace(format="JPEG")
-        return data, header if header.format == self.format else None
+        found = jpeg_or_png(data, is_one_picture=True)
+        if isinstance(found, str):
+            return None
+        header = found.stored
+        return found if (header.format, header.width, header.height) == (self.format, *self.size) else None
 
     def _read_from(self, file: IO[bytes]) -> None:
         """Goes on with another file object with the same content."""
@@ -386,7 +391,7 @@ for _kind in (LazyJpeg, LazyPng):  # named as Pillow's classes are
 
 
 def _opened(kind: type[ImageFile.ImageFile], filename: str | bytes, data: bytes) -> Image.Image:
-    return kind(io.BytesIO(data), filename)
+    return kind(jpeg_file(data, filename), filename)
 
 
 def begin_lazy(

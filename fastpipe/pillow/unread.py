@@ -1,7 +1,7 @@
 """JPEGs that are open before Pillow has read their headers, which takes Pillow as long as the core takes for a photo.
 
 The core reads size and mode. When another field of the header is asked for, Pillow reads the header from the bytes in
-memory. Only files that Pillow is sure to open are opened in this way.
+memory. Only files that Pillow is sure to open are opened in this way, and packed images, which are JPEGs for Pillow.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import io
 import threading
 from functools import cache
-from itertools import takewhile
 from typing import Any
 
 from PIL import Image, JpegImagePlugin
 
 from fastpipe import core
+from fastpipe.core.encoded import JpegOrPng, jpeg_or_png
+from fastpipe.pillow.packed_files import begins_packed, jpeg_file, name_of
 from fastpipe.readers._jpeg import segments
-from fastpipe.types import Header
 
 _READ_AT_ONCE = 1 << 18
 """The longest file, in bytes, that is read when it is opened; for longer ones Pillow's opening takes less time."""
@@ -32,11 +32,13 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
     """A JPEG whose header may not have been read yet, apart from size and mode.
 
     Attributes:
-        _fastpipe_unread: the file's bytes and the core's header, until Pillow has read the header.
+        _fastpipe_found: the file, which has been read.
+        _fastpipe_unread: an attribute of the instance until Pillow has read the header.
         _fastpipe_lock: held while the header's fields are added.
     """
 
-    _fastpipe_unread: tuple[bytes, Header]
+    _fastpipe_found: JpegOrPng
+    _fastpipe_unread: bool
     _fastpipe_lock: threading.RLock
 
     def __getattr__(self, name: str) -> Any:
@@ -63,9 +65,10 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
     def _read_header(self) -> None:
         """Gives the image the attributes that it would have if Pillow had opened it."""
         own = vars(self)
-        unread = own.get("_fastpipe_unread")
-        if unread is not None:
-            fields = vars(JpegImagePlugin.JpegImageFile(io.BytesIO(unread[0]), self.filename))
+        if "_fastpipe_unread" in own:
+            fields = vars(
+                JpegImagePlugin.JpegImageFile(jpeg_file(self._fastpipe_found.data, self.filename), self.filename)
+            )
             own["_fastpipe_opened"] = [*fields["tile"]], *own["_fastpipe_opened"][1:]
             for name, value in fields.items():
                 own.setdefault(name, value)
@@ -75,7 +78,9 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
         is_pillows = JpegImagePlugin.JpegImageFile.getexif is _GETEXIF
         if not is_pillows or "_fastpipe_unread" not in vars(self) or "info" in vars(self) or "_exif" in vars(self):
             return super().getexif()
-        self._exif = Image.Image().getexif()  # the header has no EXIF: see `_TELLING`
+        if _tells_more(self._fastpipe_found):
+            return super().getexif()
+        self._exif = Image.Image().getexif()
         return self._exif
 
 
@@ -87,29 +92,58 @@ def open_unread(kind: type[UnreadJpeg], file: Any, filename: Any) -> UnreadJpeg 
         file: the file object, at its beginning.
         filename: the argument of an opener that ``Image.open`` gives: empty if the caller owns the file object.
     """
-    if type(file) not in (io.BufferedReader, io.BytesIO) or JpegImagePlugin.JpegImageFile._open is not _OPEN:
+    if type(file) not in (io.BufferedReader, io.BytesIO) or not _is_opened_by_pillow():
         return None
     length = file.seek(0, io.SEEK_END)
     file.seek(0)
     if length > _READ_AT_ONCE:
         return None
-    data = file.read()
-    header = core.read_header(data)
+    found = jpeg_or_png(file.read())
     # Pillow is sure to open a file whose header the core has read and calls plain.
-    if not isinstance(header, Header) or header.format != "JPEG" or not header.plain or _tells_more(data, header):
+    if isinstance(found, str) or found.stored.format != "JPEG" or not found.stored.plain or _tells_more(found):
         file.seek(0)
         return None
+    if filename:  # the image owns the file, and closes it after reading, as Pillow does
+        file.close()
+        file = io.BytesIO(found.data)
+    file.seek(found.stored.data_offset)
+    return _unread(kind, found, filename, file)
+
+
+def open_packed(kind: type[UnreadJpeg], file: Any, filename: Any) -> UnreadJpeg | None:
+    """Opens a packed image; None, with the file at its beginning, for any other file.
+
+    None, too, if the core isn't available, or if somebody has replaced Pillow's opening of JPEGs.
+
+    Args:
+        kind, file, filename: see `open_unread`.
+
+    Raises:
+        SyntaxError: its head is damaged: ``Image.open`` doesn't identify the file, and names it.
+    """
+    if not begins_packed(file) or not _is_opened_by_pillow() or not core.available():
+        return None
+    found = jpeg_or_png(file.read())
+    if isinstance(found, str):
+        raise SyntaxError(f"{name_of(filename)} is a damaged packed image: {found}")
+    if filename:
+        file.close()
+    return _unread(kind, found, filename, jpeg_file(found.data, filename, None if filename else file))
+
+
+def _is_opened_by_pillow() -> bool:
+    """False if somebody, such as a test, has replaced Pillow's opening of JPEGs."""
+    return JpegImagePlugin.JpegImageFile._open is _OPEN
+
+
+def _unread(kind: type[UnreadJpeg], found: JpegOrPng, filename: Any, file: Any) -> UnreadJpeg:
     image = kind.__new__(kind)
     own = vars(image)
     own.update(_same_fields())
-    own["_mode"] = "L" if header.channels == 1 else "RGB"
-    own["_size"] = header.width, header.height
+    own["_mode"] = "L" if found.stored.channels == 1 else "RGB"
+    own["_size"] = found.stored.width, found.stored.height
     own["filename"] = filename if filename is not None else ""
-    own["_fastpipe_unread"] = data, header
-    if filename:  # the image owns the file, and closes it after reading, as Pillow does
-        file.close()
-        file = io.BytesIO(data)
-    file.seek(header.data_offset)
+    own["_fastpipe_found"], own["_fastpipe_unread"] = found, True
     own["fp"] = file
     return image
 
@@ -143,10 +177,9 @@ def _same_fields() -> dict[str, object]:
     return {name: fields[name] for name in _SAME if name in fields}
 
 
-def _tells_more(data: bytes, header: Header) -> bool:
+def _tells_more(found: JpegOrPng) -> bool:
     """True if a JPEG has a segment of `_TELLING` before its pixels."""
-    end = header.data_offset
-    if data.find(_APP1, 0, end) < 0 and data.find(_APP13, 0, end) < 0:
+    told = found.segments
+    if told.find(_APP1) < 0 and told.find(_APP13) < 0:
         return False
-    head = takewhile(lambda segment: segment[1] < end, segments(data))
-    return any(marker in _TELLING for marker, _, _ in head)
+    return found.is_packed or any(marker in _TELLING for marker, _, _ in segments(told))

@@ -313,6 +313,18 @@ static void compare_files(const uint8_t *one, size_t one_length, const uint8_t *
     free(second);
 }
 
+/* A packed image that is unpacked is whole, and its head alone is the beginning of the JPEG. */
+static void check_head(const uint8_t *data, size_t length, const uint8_t *jpeg, size_t jpeg_length) {
+    const uint8_t *head;
+    size_t size;
+    for (int k = 0; k < 2; k++) {
+        if (fpc_packed_check(packers[k], data, length) != FPC_OK) fail("what is unpacked isn't whole", k, 0);
+        const int status = fpc_unpack_head(packers[k], data, length, 0, &head, &size);
+        if (status != FPC_OK) fail("what is unpacked has no head", status, k);
+        if (size > jpeg_length || memcmp(head, jpeg, size) != 0) fail("the head of a JPEG has other bytes", k, 0);
+    }
+}
+
 /* Packs a JPEG, or unpacks a packed image, in two instruction sets, which have to agree; FPC_OK and a copy of what is
  * made, or why there is none. */
 static int pack_or_unpack(const uint8_t *data, size_t length, int64_t most, bool is_packed, const uint8_t *about,
@@ -327,6 +339,11 @@ static int pack_or_unpack(const uint8_t *data, size_t length, int64_t most, bool
         statuses[k] = is_packed ? fpc_unpack(packers[k], data, length, most, &made[k], &sizes[k])
                                 : fpc_pack(packers[k], data, length, most, about, about ? 5 : 0, &made[k], &sizes[k]);
     }
+    if (is_packed && statuses[0] != FPC_OK && packers[0] != NULL) {
+        const uint8_t *head;
+        fpc_packed_check(packers[0], data, length);
+        fpc_unpack_head(packers[0], data, length, most, &head, &sizes[0]);
+    }
     if (statuses[0] != statuses[1]) fail("packing ends differently", statuses[0], statuses[1]);
     if (statuses[0] != FPC_OK) return statuses[0];
     if (sizes[0] != sizes[1] || memcmp(made[0], made[1], sizes[0]) != 0) fail("packing gives other bytes", 0, 0);
@@ -334,6 +351,7 @@ static int pack_or_unpack(const uint8_t *data, size_t length, int64_t most, bool
     *copy = malloc(sizes[0]);
     if (*copy == NULL) abort();
     memcpy(*copy, made[0], sizes[0]);
+    if (is_packed) check_head(data, length, *copy, *size);
     return FPC_OK;
 }
 

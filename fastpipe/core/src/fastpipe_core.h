@@ -419,6 +419,12 @@ FPC_API int fpc_pack(fpc_packer *packer, const uint8_t *data, size_t length, int
  * allowed, with the same coefficients, segments, and bytes after its end. *jpeg is valid as long as *packed is. */
 FPC_API int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
                        size_t *size);
+/* Makes the beginning of the JPEG that fpc_unpack makes: all before its first scan's data. No row is read, unless the
+ * original bytes were discarded. */
+FPC_API int fpc_unpack_head(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes,
+                            const uint8_t **head, size_t *size);
+/* FPC_OK if all of a packed image is there and has the right checksums; nothing is decoded. */
+FPC_API int fpc_packed_check(fpc_packer *packer, const uint8_t *data, size_t length);
 /* Compares the size, colors, sampling, quantization and coefficients of a JPEG and a packed image: *same is 1 if all
  * are equal, else 0. Another status than FPC_OK if one of them can't be read. */
 FPC_API int fpc_same_coefficients(fpc_packer *packer, const uint8_t *data, size_t length, const uint8_t *packed,

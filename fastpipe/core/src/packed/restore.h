@@ -28,6 +28,7 @@ typedef struct fpc_restorer {
     uint64_t most;         /* the most bytes of the JPEG */
     fpc_reference *reference;
     size_t compared;
+    bool head_only;            /* stop before the first scan's data */
     fpc_symbol_counts *counts; /* of the first component and of the others; if set, nothing is written */
 
     fpc_tables tables;

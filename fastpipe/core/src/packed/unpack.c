@@ -205,17 +205,28 @@ static int write_file(writer *to) {
     return fpc_restorer_write(to->restorer, out->data, out->size);
 }
 
-int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
-               size_t *size) {
+static int restore(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, bool head_only,
+                   const uint8_t **jpeg, size_t *size) {
     *jpeg = NULL;
     *size = 0;
     fpc_packer_begin(packer);
     writer to = {.outline = &packer->outline};
     int status = fpc_restorer_open(packer, data, length, max_bytes, &to.restorer);
     if (status) return status;
+    to.restorer->head_only = head_only;
     status = to.restorer->head.original_size ? fpc_restorer_write_original(to.restorer, data, NULL) : write_file(&to);
     if (status) return status;
     *jpeg = packer->restored.data;
     *size = packer->restored.size;
     return FPC_OK;
+}
+
+int fpc_unpack(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **jpeg,
+               size_t *size) {
+    return restore(packer, data, length, max_bytes, false, jpeg, size);
+}
+
+int fpc_unpack_head(fpc_packer *packer, const uint8_t *data, size_t length, int64_t max_bytes, const uint8_t **head,
+                    size_t *size) {
+    return restore(packer, data, length, max_bytes, true, head, size);
 }
