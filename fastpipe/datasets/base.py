@@ -278,6 +278,14 @@ class ImageDataset(Dataset[SampleT]):
             seeded=self.seed is not None,
         )
 
+    def _fastpipe_check_pairs(self, indices: Sequence[int], samples: Sequence[object]) -> None:
+        """Raises DatasetError, naming the class, for a `sample` that isn't a path and a target."""
+        for index, sample in zip(indices, samples, strict=False):
+            paths = (str, os.PathLike) if self.plans else object
+            if not (isinstance(sample, (tuple, list)) and len(sample) == 2 and isinstance(sample[0], paths)):
+                kind = type(self).__name__
+                raise DatasetError(f"{kind}.sample({index}) returned {sample!r:.80}: return a path and a target.")
+
     def _fastpipe_tasks(self, indices: Sequence[int], epoch: int | None) -> list[SampleTask]:
         """The tasks of samples; see `BatchExecutor.tasks_of`."""
         on_begin = self._fastpipe.on_begin
@@ -289,10 +297,16 @@ class ImageDataset(Dataset[SampleT]):
         if min(indices, default=0) < 0:
             count = len(self)
             places = [index + count if index < 0 else index for index in indices]
-        tasks = [
-            SampleTask(place, place, path, target, path, epoch)
-            for place, (path, target) in zip(places, samples, strict=True)
-        ]
+        try:
+            tasks = [
+                SampleTask(place, place, path, target, path, epoch)
+                for place, (path, target) in zip(places, samples, strict=True)
+            ]
+        except (TypeError, ValueError):
+            self._fastpipe_check_pairs(indices, samples)
+            raise
+        if not self.__module__.startswith("fastpipe."):
+            self._fastpipe_check_pairs(indices, samples)
         if self.seed is not None:
             for task, key in zip(tasks, sample_keys(self.seed, epoch or 0, places), strict=True):
                 task.key = key

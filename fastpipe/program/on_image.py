@@ -239,7 +239,15 @@ def _cut(image: Any, box: Box | None) -> object:
 def _applied(step: Step, image: object) -> object:
     if isinstance(image, Image.Image) and getattr(step, "takes_arrays_alone", False):
         return to_pil(step.apply(np.asarray(image)))
-    return step.apply(image)
+    result = step.apply(image)
+    if isinstance(step, Operation) or type(step).__module__.startswith("fastpipe."):
+        return result
+    if isinstance(result, np.ndarray) and result.dtype == np.uint8 and result.ndim in (2, 3):
+        return result
+    if isinstance(result, (torch.Tensor, Image.Image)):
+        return result
+    given = f"{result.dtype} {result.shape}" if isinstance(result, np.ndarray) else type(result).__name__
+    raise PlanError(f"{type(step).__name__}.apply returned {given}: return a uint8 array (H, W, C).")
 
 
 def _view(image: object, steps: tuple[Step, ...]) -> object:

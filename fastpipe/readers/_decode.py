@@ -181,8 +181,7 @@ def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source
         try:
             if isinstance(chosen, CoreReader):
                 return chosen.decode_region(data, box or Box(0, 0, *header.size))
-            pixels = _checked(chosen.decode(data), header, chosen)
-            return pixels if box is None else pixels[box.top : box.bottom, box.left : box.right]
+            pixels = chosen.decode(data)
         except ReaderError as error:  # Pillow decides
             if header.format == PACKED_FORMAT:
                 raise _with_source(error, source, header) from error.__cause__
@@ -190,6 +189,12 @@ def _decode(data: bytes, box: Box | None, header: Header, chosen: Reader, source
             pass
         except Exception as error:  # a plugin's reader; training must not stop if Pillow can read the file
             message = f"the reader {chosen.name!r} failed on {source} ({type(error).__name__}: {error}); Pillow read it"
+            warnings.warn(message, FastpipeWarning, stacklevel=3)
+        else:
+            complaint = _complaint(pixels, header)
+            if not complaint:
+                return pixels if box is None else pixels[box.top : box.bottom, box.left : box.right]
+            message = f"the reader {chosen.name!r} {complaint} for {source}; Pillow read it"
             warnings.warn(message, FastpipeWarning, stacklevel=3)
     if is_jpeg and by_core:
         refuse_bombs(data, header, source)
@@ -207,12 +212,14 @@ def _pillow() -> PillowReader:
     return pillow
 
 
-def _checked(pixels: Pixels, header: Header, reader: Reader) -> Pixels:
-    """Checks that a reader's pixels have the size of the image, and returns them."""
-    if pixels.shape != (*header.size, 3) or pixels.dtype != np.uint8:
-        reason = f"gives {pixels.dtype} {pixels.shape}, not uint8 {(*header.size, 3)}"
-        raise DecodeError("<bytes>", None, reader.name, reason)
-    return pixels
+def _complaint(pixels: object, header: Header) -> str:
+    """What is wrong with a reader's result; empty for pixels of the image's size."""
+    wanted = (*header.size, 3)
+    if not isinstance(pixels, np.ndarray):
+        return f"gave {type(pixels).__name__}, not a uint8 array {wanted}"
+    if pixels.shape != wanted or pixels.dtype != np.uint8:
+        return f"gave {pixels.dtype} {pixels.shape}, not uint8 {wanted}"
+    return ""
 
 
 def _with_source(error: ReaderError, source: str, header: Header) -> ReaderError:

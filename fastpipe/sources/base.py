@@ -126,6 +126,10 @@ class ByteSource(abc.ABC):
             data = self.read(file.key)
         else:
             data = self.read(file.key, file.offset, file.length)
+        if not isinstance(data, bytes):
+            raise StoreError(
+                f"{file}: {type(self).__name__}.read returned {type(data).__name__}, where bytes are read."
+            )
         if file.length >= 0 and len(data) != file.length:
             raise StoreError(
                 f"{file}: {file.length} bytes were expected and {len(data)} came: it was cut off, or has changed since "

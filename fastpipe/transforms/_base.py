@@ -5,11 +5,13 @@ import numbers
 import re
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from fastpipe.errors import PlanError
 from fastpipe.kernels.torchscript import Fill, Floats, Image, Ints
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
@@ -89,8 +91,43 @@ def draw_steps(transform: object, shape: ImageShape, generators: Generators) -> 
     own = planned(transform)
     if isinstance(generators, StreamGenerators) and not draws_from_stream(own):
         generators = generators.plain()
-    steps: tuple[Step, ...] = own.draw(shape, generators)
-    return steps
+    return (own.draw if draws_from_stream(own) else UsersDraw(own))(shape, generators)
+
+
+@dataclass(frozen=True, slots=True)
+class UsersDraw:
+    """The ``draw`` of a transform that isn't fastpipe's; its steps are checked.
+
+    Raises:
+        PlanError: it returns anything but steps; names the transform.
+    """
+
+    transform: Any
+
+    def __call__(self, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:
+        drawn = self.transform.draw(shape, generators)
+        name = f"{type(self.transform).__name__}.draw"
+        if not isinstance(drawn, (tuple, list)):
+            raise PlanError(
+                f"{name} returned {drawn!r:.80}: return a tuple of steps, such as (fastpipe.ops.HFlip(),), or () for "
+                "an image that stays as it is."
+            )
+        for step in drawn:
+            if not all(callable(getattr(type(step), method, None)) for method in ("apply", "output_shape")):
+                raise PlanError(
+                    f"{name} returned {step!r:.80} among its steps: a step is an operation of fastpipe.ops, or an "
+                    "object with apply(image) and output_shape(shape)."
+                )
+            if not isinstance(step, Operation):
+                shape = step.output_shape(shape)
+                if not isinstance(shape, ImageShape):
+                    raise PlanError(
+                        f"{type(step).__name__}.output_shape, a step of {name}, returned {shape!r:.80}: return an "
+                        "ImageShape(height, width, channels)."
+                    )
+            elif step.changes_shape:
+                shape = step.output_shape(shape)
+        return tuple(drawn)
 
 
 def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Generators) -> tuple[Step, ...]:

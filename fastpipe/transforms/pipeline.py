@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import torch
 
 from fastpipe.rng import StreamGenerators, drawing
-from fastpipe.transforms._base import drawable, draws_from_stream
+from fastpipe.transforms._base import UsersDraw, drawable, draws_from_stream
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.converted import seen_through
 from fastpipe.types import Generators, ImageShape, ImageTransform, Recipe, Step
@@ -44,7 +44,11 @@ class Pipeline:
         adapted = tuple(map(planned, self.drawn))
         looking = (n for n, one in enumerate(adapted) if _looks_at_shape(one) and not _draws_nothing(one))
         looks = max(looking, default=0)
-        draws = ((one.draw, draws_from_stream(one), number < looks) for number, one in enumerate(adapted))
+        streams = [draws_from_stream(one) for one in adapted]
+        draws = (
+            (one.draw if takes_streams else UsersDraw(one), takes_streams, number < looks)
+            for number, (one, takes_streams) in enumerate(zip(adapted, streams, strict=True))
+        )
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "_fixed", tuple(one.draw if _draws_nothing(one) else None for one in adapted))
         object.__setattr__(self, "_members", (*self.drawn, *self.unplanned))

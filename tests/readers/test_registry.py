@@ -124,7 +124,8 @@ def test_pixels_of_another_size_or_type_are_not_taken(region: tuple[int, int, in
                 return wrong
 
         readers.register_reader(Odd())
-        pixels = readers.read_image(corpus.files()["jpeg-420"], reader=Odd.name, region=region)
+        with pytest.warns(FastpipeWarning, match=f"the reader '{Odd.name}' gave uint"):
+            pixels = readers.read_image(corpus.files()["jpeg-420"], reader=Odd.name, region=region)
         top, left, height, width = region or (0, 0, *expected.shape[:2])
         np.testing.assert_array_equal(pixels, expected[top : top + height, left : left + width])
 
