@@ -40,8 +40,8 @@ class ImageShards(ImageList[SampleT]):
         on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
-        DatasetError: no shard is found, a shard is compressed or damaged, or a sample has no label or several images;
-            the message names the shard and the member.
+        DatasetError: no shard is found, a shard is compressed or damaged, or none of a shard's samples has one image
+            and a label; the message names the shard and the member. One such sample among others is a bad sample.
         OSError: a shard can't be opened.
     """
 
@@ -76,6 +76,8 @@ class ImageTable(ImageList[SampleT]):
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         image: the column of the images: bytes, or a struct with a field ``bytes``, as `datasets.Image` has.
+            A row without bytes is read from its ``path``, as `datasets` does: from the working folder, if it is
+            relative. A row without both, or without a label, is a bad sample: see ``on_error``.
         label: the column of the labels: integers are the targets, strings are class names; None for the target 0 in all
             samples. The names of a `datasets.ClassLabel` are the classes.
         index: where the list of samples is kept between runs, as in `ImageFolder`. A changed file is scanned again.

@@ -41,7 +41,8 @@ class ImageList(IndexedDataset[SampleT]):
 
             A large file's parsed content is kept in fastpipe's cache folder until the file's size or times change.
             If all labels are integers, or all are floats, they are the targets. If all are names, a target is the
-            name's place among the sorted names. A mixture is an error.
+            name's place among the sorted names. A mixture is an error. A row without a path or without a label is a bad
+            sample, which raises when it is read: see ``on_error``.
         transform: takes a PIL image (a fastpipe transform: is compiled).
         target_transform: takes the target.
         root: the folder that relative paths start from; None for the current folder. Or a URL or a
@@ -60,7 +61,7 @@ class ImageList(IndexedDataset[SampleT]):
         index: the `ImageIndex` of the list.
 
     Raises:
-        DatasetError: the list can't be parsed; the message names the line.
+        DatasetError: the list can't be parsed, or no row has a path and a label; the message names the line.
         OSError: the file can't be opened.
     """
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
 
 from fastpipe.datasets.base import ImageDataset, SampleT
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.lazy_sequences import Samples, Targets
-from fastpipe.index.table import Array
+from fastpipe.index.table import NO_CLASS, Array
 
 
 class IndexedDataset(ImageDataset[SampleT]):
@@ -44,6 +46,13 @@ class IndexedDataset(ImageDataset[SampleT]):
         if not indices or min(indices) < 0 or max(indices) >= samples.size:
             return map(samples.__getitem__, indices)
         return samples.index_.samples_at(indices)
+
+    def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
+        """As of `ImageDataset`; for a sample without a label, all others."""
+        target = self.sample(index)[1]
+        if target == NO_CLASS or target != target:  # NaN, where targets are floats
+            return (other for other in generator.permutation(len(self)).tolist() if other != index)
+        return super().alternatives(index, generator)
 
     def _fastpipe_labels(self) -> Array | None:
         index = self._fastpipe_index

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import IO, NamedTuple
 
 from fastpipe.errors import DatasetError
+from fastpipe.index import bad_rows
 from fastpipe.index.containers import ContainerListing, ContainerSource
 from fastpipe.index.folder_source import walk_order, without_classes
 from fastpipe.sources import ByteSource, CachedSource, RemoteSource
@@ -278,13 +279,13 @@ class ArchiveSource(ContainerSource):
             raise without_classes(self.root)
         names = [name for name in images if name.count("/") > depth and name.startswith(skipped)]
         names.sort(key=lambda name: (walk_order(posixpath.dirname(name)[len(skipped) :]), posixpath.basename(name)))
-        for name in names:
-            check_member(path, members[name])
+        if names and all(members[name].problem for name in names):
+            check_member(path, members[names[0]])
         return ContainerListing(
             names,
             [name[len(skipped) :].partition("/")[0] for name in names],
-            [members[name].start for name in names],
-            [members[name].size for name in names],
+            [bad_rows.NO_MEMBER if members[name].problem else members[name].start for name in names],
+            [-1 if members[name].problem else members[name].size for name in names],
             tuple(classes),
         )
 

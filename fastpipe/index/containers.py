@@ -12,10 +12,11 @@ import numpy as np
 from typing_extensions import Self
 
 from fastpipe.errors import DatasetError
+from fastpipe.index import bad_rows
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
 from fastpipe.index.parts import UNSETTLED, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
-from fastpipe.index.table import Listing, number_labels, pack_paths
+from fastpipe.index.table import NO_CLASS, Listing, number_labels, pack_paths, unpack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.types import RemoteFile
@@ -27,14 +28,15 @@ class ContainerListing(NamedTuple):
     """The samples of one container, in order; representable in JSON."""
 
     names: list[str]  # names in the container, with ``/`` between the parts
-    labels: list[str]  # class names, or integers as text
-    # starts and sizes: the offset of each sample's bytes in the container, and their number
+    labels: list[str | None]  # class names, or integers as text; None for a sample without one
+    # starts and sizes: the offset of each sample's bytes in the container, and their number; or a negative number of
+    # `fastpipe.index.bad_rows`, and -1
     starts: list[int]
     sizes: list[int]
     classes: Sequence[str] = ()  # class names, including classes without a sample
     unpacked: str | None = None  # the file that holds the bytes if they are compressed in the container
 
-    def add(self, name: str, label: str, start: int, size: int) -> None:
+    def add(self, name: str, label: str | None, start: int, size: int = -1) -> None:
         """Adds a sample."""
         self.names.append(name)
         self.labels.append(label)
@@ -42,9 +44,11 @@ class ContainerListing(NamedTuple):
         self.sizes.append(size)
 
 
-def label_text(label: object, called: str) -> str:
-    """Converts a label to text; raises DatasetError if it is neither an integer nor a name."""
-    if isinstance(label, bool) or not isinstance(label, (int, str)) or label == "":
+def label_text(label: object, called: str) -> str | None:
+    """Converts a label to text, None and ``""`` to None; raises DatasetError for another type."""
+    if label is None or label == "":
+        return None
+    if isinstance(label, bool) or not isinstance(label, (int, str)):
         raise DatasetError(f"{called} is {label!r:.60}: neither an integer nor a name.")
     return str(label)
 
@@ -101,20 +105,32 @@ class ContainerSource(IndexSource):
         parts = parts_of(kept.table, ("starts", "sizes"), unchanged.values()).values()
         for (name, number), part in zip(unchanged.items(), parts, strict=True):
             labels = kept.table.labels[slice(*kept.table.part_starts[number : number + 2])]
-            known[name] = replace(part, labels=[texts_of[label] for label in labels.tolist()])
+            known[name] = replace(part, labels=[texts_of.get(label) for label in labels.tolist()])
         return known, f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
 
     def list_files(self, known: Parts) -> Listing:
         parts_by_name = known | self._listed([path for path in self.paths if self._relative(path) not in known])
         parts = [parts_by_name[self._relative(path)] for path in self.paths]
+        starts = np.concatenate([part.columns["starts"] for part in parts])
+        if len(starts) and not ((starts >= 0) | (starts == bad_rows.SEPARATE_FILE)).any():
+            raise DatasetError(f"there is no usable sample: {self._first_error(parts)}.")
         texts = [label for part in parts for label in part.labels]
-        labels, classes, values = number_labels(texts, self.integers, (name for part in parts for name in part.classes))
+        known_texts = [label for label in texts if label is not None]
+        others = (name for part in parts for name in part.classes)
+        known_labels, classes, values = number_labels(known_texts, self.integers, others)
+        labels = np.full(len(texts), NO_CLASS, np.int32)
+        labels[[label is not None for label in texts]] = known_labels
         if self.class_names is not None:  # a label without a name is named by its number
-            others = [value for value in values if not 0 <= value < len(self.class_names)]
-            classes = [*self.class_names, *map(str, others)]
-            values = [*range(len(self.class_names)), *others]
+            more = [value for value in values if not 0 <= value < len(self.class_names)]
+            classes = [*self.class_names, *map(str, more)]
+            values = [*range(len(self.class_names)), *more]
         containers = np.repeat(np.arange(len(parts), dtype=np.int32), [*map(len, parts)])
         return Listing(replace(merge(parts, labels), containers=containers), classes, values)
+
+    def _first_error(self, parts: Sequence[Part]) -> str:
+        part = next(part for part in parts if len(part))
+        name = os.path.join(self.root, unpack_paths(part.paths)[0])
+        return f"{name}: {bad_rows.reason_of(int(part.columns['starts'][0]))}"
 
     def _listed(self, paths: Sequence[str]) -> Parts:
         """Lists some containers; the result is by container name."""
@@ -144,7 +160,12 @@ class ContainerSource(IndexSource):
         if unpacked is not None and state[1] != UNSETTLED:  # its name depends on the container's state
             state = state_of(unpacked)
         columns = {"starts": np.array(starts, np.int64), "sizes": np.array(sizes, np.int64)}
-        packed = pack_paths([start + name for name in names])
+        packed = pack_paths(
+            [
+                name if place == bad_rows.SEPARATE_FILE else start + name
+                for name, place in zip(names, starts, strict=True)
+            ]
+        )
         return Part(unpacked or self._relative(path), state, packed, columns, labels=labels, classes=classes)
 
     def _relative(self, path: str) -> str:

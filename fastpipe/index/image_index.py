@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 
 from fastpipe.errors import DatasetError
-from fastpipe.index import cache, format
+from fastpipe.index import bad_rows, cache, format
 from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
 from fastpipe.index.extensions import IMG_EXTENSIONS, checked_extensions
 from fastpipe.index.index_source import BuildOptions, IndexSource
@@ -135,7 +135,7 @@ class ImageIndex:
         name = str(self._bytes[start : stop - 1], ENCODING, ERRORS)
         if self._separator != "/":
             name = name.replace("/", self._separator)
-        if self.source is None and self._places is None:
+        if self.source is None and self._places is None and name:
             return self.prefix + name
         return self._placed([name], slice(number, number + 1))[0]
 
@@ -164,13 +164,24 @@ class ImageIndex:
         if self._places is not None:
             containers = self.containers
             members = zip(paths, *(array[picks].tolist() for array in self._places), strict=True)
-            return [member_of(containers[at], path, start, size) for path, at, start, size in members]
+            return [
+                member_of(containers[at], path, start, size)
+                if start >= 0
+                else bad_rows.path_of(start, path, path[len(prefix) :])
+                for path, at, start, size in members
+            ]
+        if "" in names:
+            numbers = range(len(self))[picks] if isinstance(picks, slice) else picks.tolist()
+            rows = zip(names, paths, numbers, strict=True)
+            paths = [path if name else bad_rows.refused_row(prefix, number) for name, path, number in rows]
         if source is None:
             return paths
         sizes = [-1] * len(names) if table.sizes is None else table.sizes[picks].tolist()
         versions = [0] * len(names) if table.versions is None else table.versions[picks].tolist()
         files = zip(paths, names, sizes, versions, strict=True)
-        return [RemoteFile(path, source, name, 0, size, version) for path, name, size, version in files]
+        return [
+            RemoteFile(path, source, name, 0, size, version) if name else path for path, name, size, version in files
+        ]
 
     @functools.cached_property
     def containers(self) -> tuple[str, ...]:

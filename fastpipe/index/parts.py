@@ -61,7 +61,7 @@ class Part:
     subfolders: Sequence[str] = ()  # names of the folders in this folder
     readable: bool = True  # False for a folder that can't be listed; as in torchvision, its files are missing
     # labels and classes: for a container, as in `fastpipe.index.containers.ContainerListing`
-    labels: Sequence[str] = ()
+    labels: Sequence[str | None] = ()
     classes: Sequence[str] = ()
 
     def __len__(self) -> int:

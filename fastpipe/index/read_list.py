@@ -23,6 +23,7 @@ from fastpipe.index.table import (
     ENCODING,
     ERRORS,
     LARGEST,
+    NO_CLASS,
     SMALLEST,
     Listing,
     Table,
@@ -36,6 +37,7 @@ from fastpipe.paths import local_path, open_regular
 Column = str | int
 
 _ROWS = 1 << 16
+_NONE = -1  # the position of the label that a row doesn't have
 _PIECE = 1 << 22  # bytes of text split at a time
 
 
@@ -46,15 +48,15 @@ class Block:
     source: str  # text before a row's number in errors: ``"photos.txt, line"``
     numbers: Sequence[int]  # the number of each row
     paths: list[str]  # the path of each row
-    labels: list[str | float]  # the label of each row: str, int or float
+    labels: list[str | float | None]  # the label of each row: str, int or float; None for a row without path or label
 
     def where(self, place: int) -> str:
         """Names a row, by its place in the block, for errors."""
         return f"{self.source} {self.numbers[place]}"
 
 
-Row = tuple[int, str, str | float]
-"""A row of a list: its number, the path, the label."""
+Row = tuple[int, str, str | float | None]
+"""A row of a list: its number, the path, the label; ``""`` and None for a row that lacks one of them."""
 
 
 def read_list(source: object, columns: tuple[Column, Column]) -> tuple[Iterator[Block], bool]:
@@ -129,8 +131,10 @@ def _from_text(path: str) -> Iterator[Block]:
                     numbers.append(number)
                     block.paths.append(parts[0].lstrip())
                     block.labels.append(parts[1])
-                elif parts:
-                    raise DatasetError(f"{path}, line {number}: {parts[0]!r} is not a path, a space and a label")
+                elif parts:  # a path or a label alone
+                    numbers.append(number)
+                    block.paths.append("")
+                    block.labels.append(None)
             done += len(pieces)
             yield block
 
@@ -144,14 +148,9 @@ def _from_csv(path: str, delimiter: str, columns: tuple[Column, Column]) -> Iter
             for row in rows:
                 if not row:
                     continue
-                where = f"{path}, line {rows.line_num}"
-                if len(row) <= max(first, second):
-                    raise DatasetError(
-                        f"{where}: it has {len(row)} columns, and column {max(first, second) + 1} is asked for"
-                    )
-                if not row[first] or not row[second]:
-                    raise DatasetError(f"{where}: its path or label is empty")
-                yield rows.line_num, row[first], row[second]
+                path_and_label = row[first : first + 1] + row[second : second + 1]
+                whole = len(path_and_label) == 2 and all(path_and_label)
+                yield (rows.line_num, row[first], row[second]) if whole else (rows.line_num, "", None)
         except csv.Error as error:
             raise DatasetError(f"{path}, line {rows.line_num}: {error}") from None
         except UnicodeDecodeError:  # the text is decoded in pieces
@@ -202,7 +201,8 @@ def _from_sequences(paths: Sequence[object], labels: Any) -> Iterator[Block]:
 def _convert(block: Block, first: str | float | None) -> str | float | None:
     """Converts a block's paths to str, and labels to int, float or str, in place; returns the list's first label.
 
-    `first` is None before the first row. Raises DatasetError for a bad row.
+    `first` is None before the first row with a path and a label. A row without one of them gets the path ``""`` and
+    the label None. Raises DatasetError for a label of another type or size.
     """
     paths: list[Any] = block.paths
     labels: list[Any] = block.labels
@@ -212,8 +212,9 @@ def _convert(block: Block, first: str | float | None) -> str | float | None:
         return labels[0] if first is None else first
     for place, (path, label) in enumerate(zip(paths, labels, strict=True)):
         name = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) and not isinstance(path, str) else path
-        if not isinstance(name, str) or not name:
-            raise DatasetError(f"{block.where(place)}: {path!r} is not a path")
+        if label is None or not isinstance(name, str) or not name:
+            paths[place], labels[place] = "", None
+            continue
         try:
             plain = _plain(label)
         except TypeError:
@@ -250,18 +251,22 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
     numbers, floats = array("i"), array("d")
     kinds: dict[str, str] = {}  # the first label of each kind, with its row, if labels are texts
 
+    lacking = ""  # the first row without a path or a label
+
     def packed() -> Iterator[bytes]:
-        nonlocal rooted
+        nonlocal rooted, lacking
         first = None
         for block in blocks:
             if not texts:
                 first = _convert(block, first)
+            if None in block.labels and not lacking:
+                lacking = block.where(block.labels.index(None))
             rooted = rooted and not (root and _any_whole(block.paths))
             if isinstance(first, float):
-                floats.extend(cast("list[float]", block.labels))
+                floats.extend(math.nan if label is None else cast("float", label) for label in block.labels)
             else:
                 known = len(positions)
-                numbers.extend(map(positions.__getitem__, block.labels))
+                numbers.extend(_NONE if label is None else positions[label] for label in block.labels)
                 for label in itertools.islice(positions, known, None) if texts else ():
                     if (kind := _kind(str(label))) not in kinds:
                         kinds[kind] = f"{label!r} ({block.where(block.labels.index(label))})"
@@ -269,16 +274,23 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
 
     paths = joined(packed())
     offsets = offsets_of(paths)
+    if lacking and not positions and all(map(math.isnan, floats)):
+        raise DatasetError(f"{lacking} is not a path and a label, and neither is any other row.")
     if _are_floats(kinds):
-        floats.extend(np.array([float(label) for label in positions])[np.frombuffer(numbers, np.int32)].tolist())
+        floats_of = np.array([*map(float, positions), math.nan])
+        floats.extend(floats_of[np.frombuffer(numbers, np.int32)].tolist())
     if floats:
         table = Table(paths, offsets, np.zeros(len(floats), np.int32), np.frombuffer(floats, np.float64))
         classes, values = list[str](), list[int]()
     else:
         values_of, classes, values = number_labels(list(positions), texts)
-        table = Table(paths, offsets, values_of[np.frombuffer(numbers, np.int32)] if numbers else values_of)
+        values_of = np.append(values_of, np.int32(NO_CLASS))  # where `_NONE` points
+        table = Table(paths, offsets, values_of[np.frombuffer(numbers, np.int32)])
     if not rooted:  # some are absolute, so the root can't be put before all later
-        whole = joined(pack_list_paths([os.path.join(root, path) for path in some]) for some, _ in table.blocks("/"))
+        whole = joined(
+            pack_list_paths([os.path.join(root, path) if path else "" for path in some])
+            for some, _ in table.blocks("/")
+        )
         table = replace(table, paths=whole, offsets=offsets_of(whole))
     return Listing(table, classes, values, rooted)
 

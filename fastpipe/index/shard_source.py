@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.index import bad_rows
 from fastpipe.index.archives import ENDINGS, Member, check_member, list_members, read_member
 from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
 from fastpipe.index.extensions import IMG_EXTENSIONS
@@ -49,12 +50,25 @@ class ShardSource(ContainerSource):
     def listing(self, path: str) -> ContainerListing:
         listing = ContainerListing([], [], [], [])
         without: list[str] = []
+        problem: DatasetError | None = None
         with open_seekable(path) as file:
             for key, members in _samples(path):
-                if image := self._image(path, key, members):
-                    listing.add(image.name, self._label(path, file, key, members), image.start, image.size)
-                else:
-                    without.append(key)
+                place, name, label = bad_rows.SEVERAL_IMAGES, key, None
+                try:
+                    image = self._image(path, key, members)
+                    if image is None:
+                        without.append(key)
+                        continue
+                    place, name = bad_rows.NO_LABEL, image.name
+                    label = self._label(path, file, key, members)
+                    place = bad_rows.NO_MEMBER
+                    check_member(path, image)
+                    listing.add(name, label, image.start, image.size)
+                except DatasetError as error:  # of this sample alone, unless all have one
+                    problem = problem or error
+                    listing.add(name, label, place)
+        if problem is not None and max(listing.starts) < 0:
+            raise problem
         if without:
             warnings.warn(
                 f"{path}: {len(without)} of its samples have no image and are left out, {without[0]} the first. "
@@ -71,8 +85,6 @@ class ShardSource(ContainerSource):
                 f"{path}: the sample {key} has several images ({', '.join(endings)}): say which with "
                 f"image={endings[0]!r}."
             )
-        for ending in endings:
-            check_member(path, members[ending])
         return members[endings[0]] if endings else None
 
     def _label(self, path: str, file: IO[bytes], key: str, members: dict[str, Member]) -> str:
@@ -91,7 +103,10 @@ class ShardSource(ContainerSource):
         except (ValueError, LookupError, TypeError) as error:  # no text, no JSON, no object, or no such field
             wanted = f"JSON with a field {field!r}" if field else "text"
             raise DatasetError(f"{path}: {member.name} is no {wanted} ({type(error).__name__}: {error}).") from error
-        return label_text(label, f"{path}: the label in {member.name}")
+        text = label_text(label, f"{path}: the label in {member.name}")
+        if text is None:
+            raise DatasetError(f"{path}: the label in {member.name} is empty.")
+        return text
 
 
 def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
@@ -104,8 +119,8 @@ def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
         members: dict[str, Member] = {}
         for member in some:
             ending = key_and_ending(member.name)[1]
-            if ending in members:
-                raise DatasetError(f"{path}: {member.name} occurs twice.")
+            if ending in members:  # which one is meant?
+                member = member._replace(problem="occurs twice")
             members[ending] = member
         yield key, members
 

@@ -20,6 +20,9 @@ Array = NDArray[Any]
 
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 
+NO_CLASS = -(2**31)
+"""The label of a sample that has none, and so can't be read."""
+
 _BLOCK = 1 << 16
 _SCANNED = 1 << 20  # bytes
 

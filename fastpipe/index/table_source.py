@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.index import format
+from fastpipe.index import bad_rows, format
 from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
 from fastpipe.index.glob import Paths
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.parquet import import_pyarrow, open_parquet
+from fastpipe.paths import is_url
 from fastpipe.sources import Cache
 from fastpipe.types import RemoteFile
 
@@ -91,15 +92,24 @@ class TableSource(ContainerSource):
         leaf = self.image
         if pyarrow.types.is_struct(kind) and kind.get_field_index("bytes") >= 0:
             kind, leaf = kind.field("bytes").type, f"{self.image}.bytes"
-        if not (pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind)):
+        bytes_kinds = pyarrow.types.is_binary, pyarrow.types.is_large_binary, pyarrow.types.is_null
+        if not any(is_kind(kind) for is_kind in bytes_kinds):
             hint = "; for a column of paths use fastpipe.ImageList" if pyarrow.types.is_string(kind) else ""
             raise DatasetError(f"{path}: the column {self.image!r} holds {kind}, and no bytes of images{hint}.")
         return leaf
 
-    def _rows(self, file: ParquetFile, path: str, column: str, group: int, row: int) -> Iterator[tuple[Buffer, str]]:
-        """Yields ``(image, label)`` of each row of a row group; `row` is the number of its first row in the file."""
+    def _rows(
+        self, file: ParquetFile, path: str, column: str, group: int, listing: ContainerListing
+    ) -> Iterator[tuple[Buffer, str, str]]:
+        """Yields image, name and label of each row of a row group that has both; adds the others to the listing."""
         pyarrow = import_pyarrow()
-        columns = [column] if self.label is None else [column, self.label]
+        kind = file.schema_arrow.field(self.image).type
+        has_paths = column != self.image and kind.get_field_index("path") >= 0
+        columns = [
+            column,
+            *([f"{self.image}.path"] if has_paths else []),
+            *([] if self.label is None else [self.label]),
+        ]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
         while True:
             try:
@@ -109,16 +119,33 @@ class TableSource(ContainerSource):
             if batch is None:
                 return
             images = batch.column(batch.schema.get_field_index(self.image))
+            paths: list[object] = [None] * len(images)
+            if has_paths:
+                paths = pyarrow.compute.struct_field(images, "path").to_pylist()
             if column != self.image:
                 images = pyarrow.compute.struct_field(images, "bytes")
             labels = ["0"] * len(images)
             if self.label is not None:
                 labels = batch.column(batch.schema.get_field_index(self.label)).to_pylist()
-            for image, label in zip(images, labels, strict=True):
-                if not image.is_valid:
-                    raise DatasetError(f"{path}: row {row} has no image in its column {self.image!r}.")
-                yield image.as_buffer(), label_text(label, f"{path}: the label of row {row}")
-                row += 1
+            for image, where, label in zip(images, paths, labels, strict=True):
+                row = len(listing.names)
+                text = label_text(label, f"{path}: the label of row {row}")
+                if text is None:
+                    listing.add(str(row), None, bad_rows.NO_LABEL)
+                elif image.is_valid:
+                    yield image.as_buffer(), str(row), text
+                else:
+                    self._add_without_bytes(listing, where, text)
+
+    @staticmethod
+    def _add_without_bytes(listing: ContainerListing, where: object, label: str) -> None:
+        """Adds a row without bytes: as `datasets.Image` does, its path is opened, from the working folder."""
+        if not isinstance(where, str) or not where or "\0" in where:
+            listing.add(str(len(listing.names)), label, bad_rows.NO_IMAGE)
+        elif is_url(where) or "::" in where:
+            listing.add(str(len(listing.names)), label, bad_rows.ELSEWHERE)
+        else:
+            listing.add(where.replace(os.sep, "/"), label, bad_rows.SEPARATE_FILE)
 
     def _located(self, file: ParquetFile, path: str, column: str, listing: ContainerListing) -> bool:
         """Finds the offset of each image's bytes in the file; returns False if one isn't there as it is.
@@ -134,7 +161,7 @@ class TableSource(ContainerSource):
             with _part_of(path, first, chunk.total_compressed_size) as (data, start):
                 at, end = first - start, first - start + chunk.total_compressed_size
                 seen: dict[bytes, int] = {}
-                for image, label in self._rows(file, path, column, group, len(listing.names)):
+                for image, name, label in self._rows(file, path, column, group, listing):
                     value = image.to_pybytes()
                     place = seen.get(_digest(value), -1)
                     if place < 0:
@@ -145,7 +172,7 @@ class TableSource(ContainerSource):
                             return False
                         seen[_digest(value)] = place
                         at = place + len(value)
-                    listing.add(str(len(listing.names)), label, start + place, len(value))
+                    listing.add(name, label, start + place, len(value))
         return True
 
     def copy_of(self, path: str) -> str | None:
@@ -168,8 +195,8 @@ class TableSource(ContainerSource):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with atomic_write(target) as out:
                 for group in range(file.num_row_groups):
-                    for image, label in self._rows(file, path, column, group, len(listing.names)):
-                        listing.add(str(len(listing.names)), label, out.tell(), image.size)
+                    for image, name, label in self._rows(file, path, column, group, listing):
+                        listing.add(name, label, out.tell(), image.size)
                         out.write(image)
         except OSError as error:
             raise DatasetError(

@@ -248,8 +248,10 @@ def test_an_overwritten_header_is_an_error_and_no_shorter_list(archives: dict[st
     data = bytearray(archives["zip"].read_bytes())
     data[0:4] = b"gone"
     (tmp_path / "a.zip").write_bytes(data)
-    with pytest.raises(DatasetError, match=r"a\.zip: ants/1\.jpg is damaged"):
-        fastpipe.ImageFolder(tmp_path / "a.zip")
+    dataset = fastpipe.ImageFolder(tmp_path / "a.zip")  # a bad sample, and no shorter list
+    assert len(dataset) == len(fastpipe.ImageFolder(archives["zip"]))
+    with pytest.raises(FileNotFoundError, match=r"can't be read at its offset.*ants/1\.jpg"):
+        dataset[0]
 
 
 def test_a_container_that_shrinks_while_training(root: Path, tmp_path: Path) -> None:

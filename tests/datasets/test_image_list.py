@@ -24,6 +24,7 @@ from fastpipe import ImageList
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError
 from fastpipe.index import list_source, parts, read_list
+from fastpipe.readers import read_file
 
 
 def full(root: Path | str, *names: str) -> list[str]:
@@ -41,10 +42,10 @@ class TestText:
         assert images.index.counts().tolist() == [1, 2]
 
     def test_names_are_sorted_and_counted(self, tmp_path):
-        (tmp_path / "list.txt").write_text("\ufeffx.jpg zebra\ny.jpg ant\nz.jpg 3\n", encoding="utf-8")
+        (tmp_path / "list.txt").write_text("\ufeffx.jpg zebra\ny.jpg ant\nz.jpg A3\n", encoding="utf-8")
         images = ImageList(str(tmp_path / "list.txt"))
         assert images.samples == [("x.jpg", 2), ("y.jpg", 1), ("z.jpg", 0)]
-        assert images.classes == ["3", "ant", "zebra"]
+        assert images.classes == ["A3", "ant", "zebra"]
 
     def test_absolute_paths_beside_relative_ones(self, tmp_path):
         other = str(tmp_path / "other.jpg")
@@ -62,7 +63,7 @@ class TestText:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("a.jpg 1\n\nb.jpg\n", r"list\.txt, line 3: 'b\.jpg' is not a path, a space and a label"),
+            ("a.jpg\n\nb.jpg\n", r"list\.txt, line 1 is not a path and a label, and neither is any other row"),
             ("a.jpg 1\nb\0c.jpg 2\n", r"list\.txt, line 2: .* has a NUL"),
         ],
     )
@@ -104,8 +105,6 @@ class TestCsv:
     @pytest.mark.parametrize(
         ("row", "message"),
         [
-            ("b.jpg", "it has 1 columns, and column 2 is asked for"),
-            (",3", "path or label is empty"),
             ('"b.jpg,3', "line 3: unexpected end of data"),
         ],
     )
@@ -127,8 +126,10 @@ class TestParquet:
         numbered = ImageList(tmp_path / "list.parquet", columns=("path", "number"))
         assert numbered.targets == [5, 6]
         assert ImageList(tmp_path / "list.parquet", columns=("path", "share")).targets == [0.5, 1.5]
-        with pytest.raises(DatasetError, match=r"row 2: the label None is neither a number nor a string"):
-            ImageList(tmp_path / "list.parquet", columns=("path", "some"))
+        with_none = ImageList(tmp_path / "list.parquet", columns=("path", "some"))
+        assert with_none.samples[0] == ("1.jpg", 0)
+        with pytest.raises(FileNotFoundError, match="no path, or no label"):
+            with_none[1]
         with pytest.raises(DatasetError, match="no column 'file' among 'label', 'path'"):
             ImageList(tmp_path / "list.parquet", columns=("file", "label"))
 
@@ -259,22 +260,24 @@ class TestPieces:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(read_list, "_PIECE", 5)
             patch.setattr(read_list, "_ROWS", 2)
-            if all(len(parts) == 2 and not os.path.isabs(parts[0].strip()) for parts in expected):
-                images = ImageList(file)
-                paths = [path.strip().replace("/", os.sep) for path, _ in expected]
-                assert [path for path, _ in images.samples] == paths
-                names = {value: name for name, value in images.class_to_idx.items()}
-                labels = [label for _, label in expected]
-                assert [names[target] for target in images.targets] == labels
-            elif any(len(parts) != 2 for parts in expected):
-                lines = text.split("\n")
-                bad = next(
-                    at for at, line in enumerate(lines, 1) if len(line.split()) and len(line.rsplit(None, 1)) != 2
-                )
-                with pytest.raises(
-                    DatasetError, match=rf"list\.txt, line {bad}: .* is not a path, a space and a label"
-                ):
+            whole = [parts if len(parts) == 2 else None for parts in expected]
+            labels = [parts[1] for parts in whole if parts]
+            if expected and not labels:
+                with pytest.raises(DatasetError, match=r"list\.txt, line \d+ is not a path and a label"):
                     ImageList(file)
+            elif len({label.isdigit() for label in labels}) > 1:
+                with pytest.raises(DatasetError, match="the labels are mixed"):
+                    ImageList(file)
+            elif not any(os.path.isabs(parts[0].strip()) for parts in expected):
+                images = ImageList(file)
+                names = {value: name for name, value in images.class_to_idx.items()}
+                for (path, target), parts in zip(images.samples, whole, strict=True):
+                    if parts is None:
+                        with pytest.raises(FileNotFoundError, match="no path, or no label"):
+                            read_file(path)
+                    else:
+                        assert path == parts[0].strip().replace("/", os.sep)
+                        assert names[target] in (parts[1], str(int(parts[1])) if parts[1].isdigit() else "")
 
     @pytest.mark.slow
     @pytest.mark.parametrize("ending", ["txt", "csv"])
@@ -320,13 +323,14 @@ class TestSequences:
         [
             ((["a"], [1, 2]), "1 paths and 2 labels"),
             ((["a", "b"], [1, "x"]), "item 1: the label 'x' is of another type"),
-            ((["a", "b", 3], [1, 2, 0]), "item 2: 3 is not a path"),
+            (([3, 4], [1, 2]), "item 0 is not a path and a label, and neither is any other row"),
             (["a.jpg", "b.jpg"], r"not two paths.*\(paths, \[0\]"),
             ([("a.jpg", 0), ("b.jpg", 1)], r"two pairs\. Of pairs give tuple\(zip"),
             ([("a.jpg", 0), ("b.jpg", 1), ("c.jpg", 1)], r"not list\. Of pairs give tuple\(zip"),
             ({"a.jpg": 0}, "not dict"),
-            ((["a", ""], [1, 2]), "item 1: '' is not a path"),
-            ((["a"], [None]), "item 0: the label None is neither"),
+            (([""], [1]), "item 0 is not a path and a label"),
+            ((["a"], [None]), "item 0 is not a path and a label"),
+            ((["a", "b"], [1, [2]]), r"item 1: the label \[2\] is neither"),
             ((["a", "b"], [0.5, 2]), "item 1: the label 2 is of another type"),
             ((["a"], [1 << 40]), "item 0: the label 1099511627776 is outside"),
             (7, "not int"),
