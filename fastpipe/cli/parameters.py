@@ -134,7 +134,7 @@ def _parameter(name: str, default: Any, kind: type, is_list: bool, declared: Opt
         multiple=is_list,
         callback=declared.callback,
         is_eager=declared.is_eager,
-        show_default=kind is not bool,
+        show_default="default" in given and kind is not bool,
         type=None if kind is bool else what,
         **given,
     )
