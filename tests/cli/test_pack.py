@@ -102,7 +102,7 @@ def test_interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("fastpipe.packing.run.make", interrupted)
     result = run("pack", root, tmp_path / "out.tar")
     assert result.exit_code == 130
-    assert "interrupted; the same command continues from here" in result.stderr
+    assert "interrupted; the same command continues from here" in result.output
     monkeypatch.undo()
     monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "cache"))
     assert run("pack", root, tmp_path / "out.tar").exit_code == 0
