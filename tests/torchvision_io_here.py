@@ -1,5 +1,8 @@
 """``torchvision.io``'s decoders, also beside a CPU-only torch.
 
+A torchvision that was built for the installed torch has loaded them itself. Where ``FASTPIPE_TESTS_NEED_IO`` is set, that
+is needed: a skip of the tests that use them is an error.
+
 A CUDA build of torchvision needs two of torch's libraries that aren't there. Two small ones of the same names, compiled
 here, define what it misses: nothing that runs on a CPU calls it.
 """
@@ -7,6 +10,7 @@ here, define what it misses: nothing that runs on a CPU calls it.
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import subprocess
@@ -24,8 +28,24 @@ _A_VARIABLE = "CUDACachingAllocator9allocatorE"
 
 @cache
 def why_not() -> str:
-    """The reason why nothing can be decoded; empty where it can, from now on."""
-    image = Path(torchvision.__file__).parent / "image.so"
+    """The reason why nothing can be decoded; empty where it can, from now on.
+
+    Raises:
+        RuntimeError: there is one, and ``FASTPIPE_TESTS_NEED_IO`` is set.
+    """
+    reason = _why_not()
+    if reason and os.environ.get("FASTPIPE_TESTS_NEED_IO"):
+        raise RuntimeError(f"torchvision.io decodes nothing here: {reason}")
+    return reason
+
+
+def _why_not() -> str:
+    if hasattr(torch.ops.image, "decode_jpeg"):
+        return ""
+    found = sorted(Path(torchvision.__file__).parent.glob("image*.so"))  # image.so; image_stable.so from 0.29 on
+    if not found:
+        return "torchvision has no library of decoders"
+    image = found[0]
     try:
         torch.ops.load_library(str(image))
     except OSError as error:
