@@ -1,7 +1,7 @@
 """``torchvision.io``'s decoders, also beside a CPU-only torch.
 
-A torchvision that was built for the installed torch has loaded them itself. Where ``FASTPIPE_TESTS_NEED_IO`` is set, that
-is needed: a skip of the tests that use them is an error.
+A torchvision that was built for the installed torch has loaded them itself. ``FASTPIPE_TESTS_NEED_IO`` asks for that:
+a skip of the tests that use them is an error then.
 
 A CUDA build of torchvision needs two of torch's libraries that aren't there. Two small ones of the same names, compiled
 here, define what it misses: nothing that runs on a CPU calls it.
