@@ -56,8 +56,8 @@ class Owner:
         self._end()
 
 
-def is_alive(folder: str | os.PathLike[str], name: str) -> bool:
-    """True if the process of an owner still runs."""
+def is_alive(folder: str | os.PathLike[str], name: str, *, unknown: bool = True) -> bool:
+    """True if the process of an owner still runs; `unknown` on a file system without locks."""
     if (os.getpid(), name) in _mine:  # closing its file would release the lock
         return True
     path = Path(folder, name)
@@ -75,8 +75,10 @@ def is_alive(folder: str | os.PathLike[str], name: str) -> bool:
         return False
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # the lock is held, or locks don't work here and the owner may be alive
+    except (BlockingIOError, PermissionError):  # the lock is held
         return True
+    except OSError:  # locks don't work here, and the owner may be alive
+        return unknown
     finally:
         os.close(descriptor)
     return False

@@ -131,7 +131,7 @@ class Annotations(ImageAnnotations):
         return len(self.arrays["starts"]) - 1
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self.folder is not None:
+        if self.folder is not None and format.keep_for_pickle(self.folder, self.generation):
             return Annotations.opened, (self.folder, self.generation)
         return Annotations, (self.arrays, self.file)
 

@@ -78,10 +78,10 @@ class GrowingDataset(EpochSubset):
     the order starts again at its front.
 
     The length and the content of an epoch are fixed at the first request, and kept in the cache's folder: all ranks and
-    workers on a machine see the same, and so does a resumed run. (Ranks on several machines need a shared cache
-    folder.) A loader's state holds the content of its epoch, so that a run can be resumed on a machine without that
-    cache. `set_epoch`, the samplers, `fastpipe.DataLoader` and its `state_dict` work as with any dataset; random
-    numbers depend on (seed, epoch, index in the source).
+    workers on a machine see the same, and so does a resumed run. (Ranks on several machines would have epochs of
+    different lengths, as each machine has its own cache.) A loader's state holds the content of its epoch, so that a
+    run can be resumed on a machine without that cache. `set_epoch`, the samplers, `fastpipe.DataLoader` and its
+    `state_dict` work as with any dataset; random numbers depend on (seed, epoch, index in the source).
 
     The source is listed once, when it is made. `rescan` lists it again, to add files that have come into the store.
 

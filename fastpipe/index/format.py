@@ -6,7 +6,9 @@
 The generation whose name sorts last is valid. A file never changes once it has its name, so processes that have one
 mapped can continue while another is written. A worker that is given a generation's name opens exactly that one.
 A file's access time is the time it was last opened, its modification time the time it was last found to be up to date.
-Generations that weren't opened for a day are removed when a new one is written.
+Generations that weren't opened for a day are removed when a new one is written; those that were pickled, after a month:
+
+    LOCATION/<generation>.pickled  empty; its modification time is that of the last pickle
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ _START = struct.Struct(f"<{len(_MAGIC)}sII")  # magic bytes, the header's length
 _GENERATION = re.compile(r"([0-9a-f]{16})\.index")
 _ALIGNMENT = 64  # bytes, of arrays in the file
 _KEPT_S = 24 * 3600.0
+_KEPT_PICKLED_S = 30 * _KEPT_S
 
 JsonObject: TypeAlias = dict[str, Any]
 """The content of a JSON object."""
@@ -114,6 +117,19 @@ def confirm(location: Path, generation: str) -> None:
 def confirmed_ns(location: Path, generation: str) -> int:
     """The time of the last `confirm`, or else of the writing, in ns."""
     return _file(location, generation).stat().st_mtime_ns
+
+
+def keep_for_pickle(location: Path, generation: str) -> bool:
+    """Keeps a generation for a month, as a pickle names it; returns False if it is gone, or can't be marked."""
+    try:
+        mark = _file(location, generation).with_suffix(".pickled")
+        mark.touch()
+    except OSError:  # a read-only folder, where nobody removes it either
+        return _file(location, generation).exists()
+    if _file(location, generation).exists():
+        return True
+    mark.unlink(missing_ok=True)
+    return False
 
 
 def write(location: Path, arrays: Iterable[tuple[str, Array]], about: dict[str, object]) -> str:
@@ -197,13 +213,15 @@ def bytes_of(array: Array) -> memoryview:
 
 
 def _remove_unused(location: Path, keep: str) -> None:
-    """Removes temporary files of writers that died, and generations that weren't opened for a day."""
-    oldest = time.time() - _KEPT_S
+    """Removes generations that weren't opened for a day, nor pickled for a month, and what dead writers left."""
+    oldest, oldest_pickled = time.time() - _KEPT_S, time.time() - _KEPT_PICKLED_S
     for file in location.iterdir():
         if _GENERATION.match(file.name) and file != _file(location, keep):
             with contextlib.suppress(OSError):  # Windows can't remove a mapped file
-                if file.stat().st_atime < oldest:
+                mark = file.with_suffix(".pickled")
+                if file.stat().st_atime < oldest and not (mark.exists() and mark.stat().st_mtime > oldest_pickled):
                     file.unlink()
+                    mark.unlink(missing_ok=True)
 
 
 def refuse_foreign_folder(location: Path) -> None:

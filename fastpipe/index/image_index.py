@@ -217,7 +217,7 @@ class ImageIndex:
         return f"ImageIndex({len(self)} files in {len(self.classes)} classes, root={self.root!r}, {where})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self.location is not None:
+        if self.location is not None and format.keep_for_pickle(self.location, self.generation):
             return _reopened, (str(self.location), self.generation, self.root, self.source)
         return ImageIndex, (self._kept, self.root, self.source)
 

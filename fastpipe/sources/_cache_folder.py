@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
 import secrets
 import shutil
 import sqlite3
@@ -27,6 +29,7 @@ MARK = "fastpipe-cache"
 
 _BLOCK = 4096  # a file's size on disk is rounded up to a multiple of it
 _USES = 512
+_MARKED_EVERY_S, _RECENT_S = 60.0, 300.0
 _UNSETTLED_S = 120.0  # a power cut may take what was written in this many seconds before it
 
 
@@ -46,7 +49,7 @@ class CacheFolder:
         self._lock = threading.Lock()  # guards the next two attributes
         self._uses: dict[bytes, float] = {}
         self._counts: dict[str, int] = {}
-        self._last_flush = time.monotonic()
+        self._last_flush = self._marked = time.monotonic()
         self._warned = False
         self._pins: dict[str, NDArray[np.uint64]] = {}
         self._oldest: tuple[frozenset[str], float] = frozenset(), 0.0
@@ -56,6 +59,7 @@ class CacheFolder:
             with filelock.FileLock(folder / "lock"):  # a new cache's first file, by which others recognise it
                 for name in ("files", "parts", "owners"):
                     (folder / name).mkdir(exist_ok=True)
+                self._refuse_other_machine()
                 self.manifest = self._manifest()
                 self.owner = Owner(folder / "owners")
                 self._clear_dead()
@@ -69,6 +73,24 @@ class CacheFolder:
         names = os.listdir(self.folder) if self.folder.is_dir() else []
         if names and not {MARK, "lock"}.intersection(names):
             raise DatasetError(f"{self.folder} holds other things: give an empty or a new folder for the cache.")
+
+    def _refuse_other_machine(self) -> None:
+        """Raises DatasetError if processes of another machine use the folder: nothing here is safe between machines."""
+        try:
+            boot, _, machine = (self.folder / MARK).read_text().partition("\n")
+            age_s = time.time() - (self.folder / MARK).stat().st_mtime
+        except FileNotFoundError:
+            return
+        if not boot or not _boot() or boot == _boot():
+            return
+        owners = self.folder / "owners"
+        alive = any(is_alive(owners, name, unknown=False) for name in os.listdir(owners))  # locks end with a restart
+        if alive or (machine and machine != _machine() and age_s < _RECENT_S):
+            raise DatasetError(
+                f"{self.folder} is the cache of another machine, whose processes use it, or did so in the last "
+                f"{_RECENT_S / 60:.0f} minutes. A cache is shared by the processes of one machine only: give each "
+                "machine a folder of its own, on a local disk."
+            )
 
     def _manifest(self) -> Manifest:
         path = self.folder / "manifest.sqlite"
@@ -225,6 +247,10 @@ class CacheFolder:
             uses, self._uses = self._uses, {}
             counts, self._counts = self._counts, {}
         self._last_flush = time.monotonic()
+        if self._last_flush > self._marked + _MARKED_EVERY_S:
+            self._marked = self._last_flush
+            with contextlib.suppress(OSError):
+                os.utime(self.folder / MARK)  # for other machines: it is in use
         self.manifest.touch(uses)
         self.manifest.count(counts)
 
@@ -294,7 +320,8 @@ class CacheFolder:
         """Checks the files after a restart of the machine, as a power cut may have lost rows, or the last writes."""
         mark = self.folder / MARK
         now = _boot()
-        if mark.exists() and (not now or mark.read_text() == now):
+        if mark.exists() and (not now or mark.read_text().partition("\n")[0] == now):
+            mark.touch()
             return
         if mark.exists():
             rows = self.manifest.all()
@@ -311,12 +338,21 @@ class CacheFolder:
                         os.unlink(os.path.join(folder, name))
             self.manifest.remove(lost)
         with atomic_write(mark, synced=False) as stream:
-            stream.write(now.encode())
+            stream.write(f"{now}\n{_machine()}".encode())
 
 
 def _pin_keys(ids: Sequence[bytes]) -> NDArray[np.uint64]:
     """The first 8 bytes of each id; in case of a collision, a file that isn't pinned stays, too."""
     return np.frombuffer(b"".join(one[:8] for one in ids), np.uint64)
+
+
+def _machine() -> str:
+    """Identifies this machine, or container, also after a restart."""
+    try:
+        name = Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        name = ""
+    return f"{name} {platform.node()}"
 
 
 def _boot() -> str:

@@ -1,6 +1,6 @@
 """`Cache`: files of a store on a local disk, bounded, shared by all processes of a machine.
 
-    FOLDER/fastpipe-cache        marks the folder as a cache, and holds the id of the machine's last boot
+    FOLDER/fastpipe-cache        marks the folder as a cache, and holds the ids of the machine's last boot and of it
     FOLDER/manifest.sqlite       rows for files, pins and growing sets' epochs
     FOLDER/files/ab/ab….         a complete file
     FOLDER/parts/OWNER/ab….      a file that is being written
@@ -94,7 +94,8 @@ class Cache:
     A cache pickles to its folder and capacity. Any thread may use it, and so may a forked child.
 
     Args:
-        folder: a folder on a local disk, without other files; made if it is missing.
+        folder: a folder on a local disk, without other files; made if it is missing. Each machine needs its own: one
+            that another machine uses is refused.
         capacity: the most bytes, as an integer or a text such as ``"500 GB"`` or ``"1.5 TiB"``. If processes give
             different capacities, each applies its own.
 
