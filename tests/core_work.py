@@ -28,10 +28,11 @@ class CoreWork:
 
         def from_file(job: Any, program: Any, encoded: Any) -> Any:
             shape, taken = core_job.fill_from_file(job, program, encoded)
-            height, width = encoded.header.size
-            area: Any = program.box.height * program.box.width / (height * width)
-            self.decoded[encoded.data] += area
-            self.steps += taken
+            if isinstance(encoded, core_job.Encoded):
+                height, width = encoded.header.size
+                area: Any = program.box.height * program.box.width / (height * width)
+                self.decoded[encoded.data] += area
+                self.steps += taken
             self._note(program.steps[:taken])
             return shape, taken
 

@@ -184,7 +184,7 @@ class _Pair:
         pixels = image.copy(order="C")  # the image may be changed later
         mean, factor = mean.copy(), factor.copy()
         library = partial(_made_plainly, self.to_tensor, pixels, mean, factor)
-        account = SiteAccount(site, library, site.is_check_due())
+        account = SiteAccount.of_file(site, library, site.is_check_due())
         self._work = NormalizedPixels.of(pixels, mean, factor, library, account)
         self.array = np.empty(pixels.shape, np.float32)  # pages that are never touched
         self._seconds = clock() - begun

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
+    from fastpipe.program.comparisons import Comparisons
     from fastpipe.rng.state import GeneratorStates
 
 Result = TypeVar("Result")
@@ -193,12 +194,32 @@ class SiteAccount:
     Attributes:
         site: the site that counts.
         library: makes the same tensor by the library alone; None if the library would have to draw.
-        checks: compare the tensor with the library's.
+        comparisons: those of the tensors that are made from one file; None without `library`.
+        is_due: compare the tensor, and those made from it, with the library's.
     """
 
     site: Site
-    library: Callable[[], torch.Tensor] | None
-    checks: bool = False
+    library: Callable[[], torch.Tensor] | None = None
+    comparisons: Comparisons[torch.Tensor] | None = None
+    is_due: bool = False
+
+    @classmethod
+    def of_file(cls, site: Site, library: Callable[[], torch.Tensor], is_due: bool) -> SiteAccount:
+        """The account of a file's own tensor, which the library makes once for all comparisons."""
+        from fastpipe.program.comparisons import Comparisons
+
+        comparisons = Comparisons(library)
+        return cls(site, comparisons.plain, comparisons, is_due)
+
+    @property
+    def may_compare(self) -> bool:
+        """True if one more tensor of the file may be compared."""
+        return self.comparisons is not None and self.comparisons.left > 0
+
+    @property
+    def checks(self) -> bool:
+        """True if results have to go through `check`."""
+        return self.is_due and self.may_compare
 
     def count(self, seconds: float) -> None:
         """Adds the seconds that the elements took; the image was counted when it was opened."""
@@ -210,9 +231,10 @@ class SiteAccount:
         difference = "an image had other values than the library itself gives"
         checked = check_value(self.site, result, seconds, self.library, difference)
         self.site.count(seconds, 0)
-        return checked
+        return result if checked is result else checked.clone()
 
     def after(self, call: Callable[[torch.Tensor], torch.Tensor]) -> SiteAccount:
         """The account of the tensor that the library's call makes from this one."""
         library = self.library
-        return SiteAccount(self.site, None if library is None else lambda: call(library()), self.checks)
+        called = None if library is None else lambda: call(library())
+        return SiteAccount(self.site, called, self.comparisons, self.is_due)

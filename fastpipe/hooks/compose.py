@@ -49,7 +49,7 @@ class ComposeCalls:
         names = [type(member).__name__ for member in compose.transforms]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
         self._record = record
-        self._account = SiteAccount(self.site, None)
+        self._account = SiteAccount(self.site)
         self._call: ComposePlan | None = None
         self._ours: Forward | None = None
         self._originals: Originals | None = None

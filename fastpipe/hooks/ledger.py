@@ -21,6 +21,9 @@ from fastpipe.liveness import Owner
 _CHECKED_AGAIN = 4096
 """Number of samples between two checks of a site, after the first ones have been checked."""
 
+_CHECKS_SHARE = 0.01
+"""The largest share of a process's time that checks take, but for the first ones."""
+
 _FLUSHED_AFTER = 1.0  # seconds between two writes of a child process
 
 _ENDED = ".ended.json"
@@ -107,7 +110,7 @@ class Site:
     def is_check_due(self, images: int = 1) -> bool:
         """True if one of the next images has to be checked."""
         check, done = LEDGER.check, self.earlier + self.images
-        return bool(check) and (done < check or -done % _CHECKED_AGAIN < images)
+        return bool(check) and (done < check or (-done % _CHECKED_AGAIN < images and LEDGER.has_time_to_check()))
 
     def add_check(self, plain_seconds: float, fast_seconds: float, difference: str, stalled: float = 0.0) -> None:
         """Counts a check.
@@ -125,6 +128,7 @@ class Site:
             self.fast_seconds += fast_seconds
             self.stalled += stalled
         self.checked += 1
+        LEDGER.checking += plain_seconds + stalled
         if difference:
             self.differed += 1
             self.is_off = True
@@ -172,10 +176,13 @@ class Ledger:
         check: number of first samples of each site that are checked.
         notes: further lines for the report, such as functions that were hooked too late; each once.
         is_child: this is the ledger of a child process, which its parent will read.
+        checking: seconds that the plain way has taken for checks in this process.
     """
 
     def __init__(self) -> None:
         self.check = 0
+        self.checking = 0.0
+        self._begun = time.monotonic()
         self.notes: dict[str, None] = {}
         self._sites: dict[tuple[str, str], Site] = {}
         self._folder: str | None = None
@@ -199,6 +206,10 @@ class Ledger:
         if earlier is None:
             return Site(kind, name)
         return Site(kind, name, is_off=earlier.is_off, earlier=earlier.images)
+
+    def has_time_to_check(self) -> bool:
+        """True unless the checks have taken more than their share of this process's time."""
+        return self.checking <= _CHECKS_SHARE * (time.monotonic() - self._begun)
 
     def note(self, text: str) -> None:
         """Adds a line to the report."""
@@ -233,6 +244,7 @@ class Ledger:
         self._lock = threading.RLock()  # a thread of the parent may hold the old one
         self._folder, self.is_child = folder, True
         self._account = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.checking, self._begun = 0.0, time.monotonic()
         self.notes.clear()
         self._earlier.clear()
         _added(self._earlier, _accounts(folder))

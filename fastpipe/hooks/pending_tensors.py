@@ -192,7 +192,7 @@ def _run(run: Pipeline, tensor: object, site: Site) -> object:
         return call_in_turn(run, tensor)
     drawn = partial(run_drawn, run, tensor, record.shape, site.count_failed, partial(_made, record, site))
     library = record.account.library
-    if library is None or not site.is_check_due() or calls_back(run.drawn):
+    if library is None or not (site.is_check_due() and record.account.may_compare) or calls_back(run.drawn):
         return drawn()
     names = ", ".join(type(one).__name__ for one in run.drawn)
     return check_call(site, lambda: with_pixels(drawn()), lambda: call_in_turn(run, library()), names)
@@ -203,7 +203,7 @@ def _made(record: Record, site: Site, steps: tuple[Step, ...], shape: ImageShape
     from fastpipe.program.pending_tensor import with_steps
     from fastpipe.program.pending_work import run_recorded
 
-    result = with_steps(tensor, steps, None, SiteAccount(site, None))
+    result = with_steps(tensor, steps, None, SiteAccount(site))
     if result is None:
         whole = *record.steps, *steps
         result = run_recorded(record, record.source, whole, record.source.program(whole), in_rows=True)

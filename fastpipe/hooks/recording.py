@@ -127,7 +127,7 @@ def recorded_tensor(
     record_functions(patches)
 
     def account(by_pillow: Callable[[], Image.Image]) -> SiteAccount:
-        return SiteAccount(site, lambda: plain(by_pillow()), due)
+        return SiteAccount.of_file(site, lambda: plain(by_pillow()), due)
 
     tensor = image_tensor(image, name, account, in_planes)
     if tensor is not None:

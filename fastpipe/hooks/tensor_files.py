@@ -141,7 +141,7 @@ class TensorFiles:
         # torchvision raises here for a damaged file: so a JPEG's scan is checked, and other files are decoded.
         if not (found.is_packed or found.is_intact() or source.decode()):
             return "a damaged file"
-        return pending_tensor(Record.of(source, SiteAccount(site, library, site.is_check_due())))
+        return pending_tensor(Record.of(source, SiteAccount.of_file(site, library, site.is_check_due())))
 
     def _library(self, data: bytes, given: dict[str, object]) -> Callable[[], torch.Tensor]:
         def library() -> torch.Tensor:

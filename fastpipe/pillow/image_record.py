@@ -143,10 +143,9 @@ class ImageRecord:
             return to_array(self._by_pillow_instead(error))
 
     def by_pillow(self) -> Image.Image:
-        """Makes the image by Pillow alone, also once it has pixels; its `calls` must be known."""
-        image = self.source.opened_by_pillow()
-        assert image is not None  # calls are known of images that Pillow has opened
-        assert self.calls is not None
+        """Makes the image by Pillow alone, also once it has pixels, for a comparison; its `calls` must be known."""
+        assert self.calls is not None  # known of images that Pillow has opened
+        image = _same_pixels(self.source.comparisons.plain())
         with plainly():
             for call in self.calls:
                 image = call(image)
@@ -168,7 +167,6 @@ class ImageRecord:
         """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
         begun = clock()
         expected = self.by_pillow()
-        expected.load()  # opening alone decodes nothing
         taken = clock() - begun
         is_same = (image.mode, image.size, image.tobytes()) == (expected.mode, expected.size, expected.tobytes())
         difference = "" if is_same else f"{self.source.encoded.source} has other pixels than Pillow's"
@@ -176,6 +174,14 @@ class ImageRecord:
             difference = f"{self.source.encoded.source} has another info than Pillow's"
         check.add_check(taken, seconds, difference)
         return expected if difference else image
+
+
+def _same_pixels(image: Image.Image) -> Image.Image:
+    """An image of the same class on the same pixels, which Pillow copies before it changes them."""
+    same = type(image).__new__(type(image))
+    vars(same).update({**vars(image), "info": image.info.copy()})
+    same.readonly = 1
+    return same
 
 
 def in_mode(steps: tuple[Step, ...], mode: str) -> tuple[Step, ...]:

@@ -469,12 +469,15 @@ def load_images(sample: object) -> None:
 
 
 def shadow_of(image: Image.Image) -> Image.Image | None:
-    """The same image made by Pillow alone, for comparisons; None if its calls are unknown. A plain image is copied."""
+    """The same image made by Pillow alone, for comparisons. A plain image is copied.
+
+    None if its calls are unknown, or if enough of its file has been compared.
+    """
     lazy = lazy_of(image)
     record = None if lazy is None else image_record_of(lazy)
     if record is None:
         return image.copy()
-    if record.calls is None:
+    if record.calls is None or record.source.comparisons.left < 1:
         return None
     shadow = record.by_pillow()
     if lazy is image and isinstance(shadow, ImageFile.ImageFile):  # a copy has no open file

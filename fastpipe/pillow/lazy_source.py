@@ -18,7 +18,8 @@ from PIL import Image
 from fastpipe import core
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
-from fastpipe.program.core_job import Encoded
+from fastpipe.program.comparisons import Comparisons
+from fastpipe.program.core_job import Decoded, Encoded
 from fastpipe.program.execute import decode_by_core
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import Info, run, run_on_image, to_array, to_pil
@@ -130,13 +131,14 @@ class LazySource(Source):
         orientation: the EXIF orientation to apply, 1 to 8.
         open_by_pillow: opens the file by Pillow if the core refuses it, with Pillow's errors and warnings. None to
             raise a `fastpipe.errors.DecodeError` that names the file.
-        check: the comparison of this file's images with Pillow's; None to compare none.
+        check: the comparison of this file's first few images with Pillow's; None to compare none.
         on_mistake: is called with an error of fastpipe's if Pillow can make the image; None to raise it.
         is_sound: Pillow is sure to decode the file without an error.
 
     Attributes:
         shape: the shape of the upright image.
-        encoded, orientation, check, on_mistake, is_sound: the arguments.
+        encoded, orientation, on_mistake, is_sound: the arguments.
+        comparisons: the comparisons of this file's images, of any kind.
         error: why the file couldn't be decoded; None if there is no error.
     """
 
@@ -152,19 +154,24 @@ class LazySource(Source):
         height, width = encoded.header.size
         self.shape = ImageShape(width, height) if orientation >= 5 else ImageShape(height, width)
         self.encoded = encoded
-        self.check = check
+        self._check = check
+        self.comparisons = Comparisons(self._loaded_by_pillow)
         self.on_mistake = on_mistake
         self.is_sound = is_sound
         self.orientation = orientation
         self._open_by_pillow = open_by_pillow
         self.error: Exception | None = None
         self._parts = Parts(encoded.header)
-        self._whole: Image.Image | None = None
-        self._array: Pixels | None = None
+        self._whole: Pixels | Image.Image | None = None
         self._info: Info | None = None
         self._images: list[weakref.ref[Image.Image]] = []
         self._most_images = 8
         _SOURCES.add(self)
+
+    @property
+    def check(self) -> Check | None:
+        """The comparison of this file's images with Pillow's; None if none is to be compared any more."""
+        return self._check if self.comparisons.left > 0 else None
 
     def add_image(self, image: Image.Image) -> None:
         """Registers an image without pixels that is made from the file."""
@@ -176,7 +183,7 @@ class LazySource(Source):
     def let_go(self) -> None:
         """Makes the images that take less memory than the file, so that the file can be freed with its last image."""
         self.make_images(len(self.encoded.data))
-        self._whole = self._array = None
+        self._whole = None
 
     def make_images(self, most: float = math.inf) -> None:
         """Makes the pixels of the images that still exist, of those that take less memory than some bytes."""
@@ -194,6 +201,12 @@ class LazySource(Source):
             return None
         return self._open_by_pillow(self.encoded.content)
 
+    def _loaded_by_pillow(self) -> Image.Image:
+        image = self.opened_by_pillow()
+        assert image is not None  # images of other files aren't compared
+        image.load()  # opening alone decodes nothing
+        return image
+
     def info(self) -> Info:
         """A copy of Pillow's ``info`` of the file; empty without `open_by_pillow`."""
         if self._info is None:
@@ -203,7 +216,7 @@ class LazySource(Source):
     def keep(self, pixels: Pixels) -> None:
         """Keeps an array of the whole upright image, which nobody changes: later images are made from it."""
         if self.orientation == 1 and self._whole is None:
-            self._array = pixels
+            self._whole = pixels
 
     def expect(self, parts: int) -> None:
         """Sets how many parts will be asked for, so that the whole image is decoded at once if that is less work."""
@@ -233,7 +246,7 @@ class LazySource(Source):
             job: any job, which is filled anew.
             program: a program that starts from the file, and that the core can run as a whole.
         """
-        return self._whole is None and self._array is None and self._parts.fill(job, program, self.encoded)
+        return self._whole is None and self._parts.fill(job, program, self.encoded)
 
     def region(self, box: Box, steps: tuple[Step, ...] = ()) -> Pixels:
         """Decodes only a box of the steps' result: an array ``(H, W, C)``, valid until the thread's next decode."""
@@ -242,24 +255,24 @@ class LazySource(Source):
     def _run(
         self, program: Program, out: torch.Tensor | None, in_rows: bool, as_pil: bool, all_steps: bool = False
     ) -> object:
-        array = self._array
-        if array is not None:
-            self._whole, self._array = to_pil(array), None
         if self._parts.add(program.box, whole_is_there=self._whole is not None):
             self._whole = self._decode_whole()
-        if self._whole is not None:
-            return run_on_image(program, self._whole, out, in_rows=in_rows)
-        by_core = partial(decode_by_core, encoded=self.encoded, as_pil=as_pil, all_steps=all_steps)
+        whole = self._whole
+        if isinstance(whole, Image.Image):
+            return run_on_image(program, whole, out, in_rows=in_rows)
+        encoded = self.encoded if whole is None else Decoded(whole)
+        by_core = partial(decode_by_core, encoded=encoded, as_pil=as_pil, all_steps=all_steps)
         return run(program, by_core, out, in_rows)
 
     def _run_by_pillow(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
-        self._whole = self._decode_by_pillow()
-        return run_on_image(program, self._whole, out, in_rows=in_rows)
+        whole = self._whole
+        self._whole = pixels = to_pil(whole) if isinstance(whole, np.ndarray) else self._decode_by_pillow()
+        return run_on_image(program, pixels, out, in_rows=in_rows)
 
-    def _decode_whole(self) -> Image.Image:
+    def _decode_whole(self) -> Pixels | Image.Image:
         stored = lower((), ImageShape(*self.encoded.header.size))
-        image = decode_by_core(stored, None, False, encoded=self.encoded, as_pil=True)
-        return image if isinstance(image, Image.Image) else self._decode_by_pillow()
+        pixels = decode_by_core(stored, None, False, encoded=self.encoded, is_kept=True)
+        return pixels if isinstance(pixels, np.ndarray) else self._decode_by_pillow()
 
     def _decode_by_pillow(self) -> Image.Image:
         try:

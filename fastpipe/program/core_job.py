@@ -99,6 +99,23 @@ class Encoded:
         return cls(data, readers.parse_header(data, source), source, **options)
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A file's pixels, in the place of its bytes.
+
+    Attributes:
+        pixels: the whole image as it is stored, in RGB; never changed.
+    """
+
+    pixels: Pixels
+    max_pixels: None = None
+
+    def give_to(self, job: core.Job, box: Box | None, limits: tuple[int, int]) -> None:
+        """Makes the pixels, or a box of them, a job's source."""
+        top, left, height, width = box or Box(0, 0, *self.pixels.shape[:2])
+        job.read_pixels(self.pixels[top : top + height, left : left + width])
+
+
 def fill_from_pixels(
     job: core.Job, image: LoadedImage, channels: int, box: Box, steps: tuple[Step, ...]
 ) -> tuple[int, ImageShape, int]:
@@ -124,7 +141,7 @@ def fill_from_pixels(
     return offset, *add_steps(job, steps, ImageShape(box.height, box.width, channels))
 
 
-def fill_from_file(job: core.Job, program: Program, encoded: Encoded) -> tuple[ImageShape, int]:
+def fill_from_file(job: core.Job, program: Program, encoded: Encoded | Decoded) -> tuple[ImageShape, int]:
     """Fills a job without its sink: the source is a file, the operations are the program's first steps the core has.
 
     Args:

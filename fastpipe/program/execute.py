@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastpipe import core, readers
 from fastpipe.ops import Operation
-from fastpipe.program.core_job import Encoded, fill_from_file, pillow_sink, tensor_sink
+from fastpipe.program.core_job import Decoded, Encoded, fill_from_file, pillow_sink, tensor_sink
 from fastpipe.program.on_image import on_pixels, run, to_pil
 from fastpipe.program.program import Program, Views
 from fastpipe.types import ImageShape
@@ -87,11 +87,14 @@ def decode_by_core(
     out: torch.Tensor | None,
     in_rows: bool,
     *,
-    encoded: Encoded,
+    encoded: Encoded | Decoded,
     as_pil: bool = False,
     all_steps: bool = False,
+    is_kept: bool = False,
 ) -> object:
     """Decodes by the core and runs the steps that it has; kernels run the rest, except with `all_steps`.
+
+    An array with `is_kept` stays valid.
 
     None if the core isn't available, refuses the file, leaves a step to torch, or, with `all_steps`, lacks a step.
     """
@@ -111,7 +114,7 @@ def decode_by_core(
         result = pillow_sink(job, shape)
     if result is None:
         is_all = is_all and program.conversion is None
-        result = _scratch_array(shape)
+        result = np.empty(shape, np.uint8) if is_kept else _scratch_array(shape)
         job.write_array(result)
     status = core.run_thread_job(job)
     if core.refused(status) or not core.check_or_unsure(status):

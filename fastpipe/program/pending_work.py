@@ -60,6 +60,10 @@ class Account(Protocol):
     def library(self) -> Library | None:
         """Makes the same tensor by the library alone; None if the library would have to draw."""
 
+    @property
+    def may_compare(self) -> bool:
+        """True if one more tensor of the same file may be compared with the library's."""
+
     def count(self, seconds: float) -> None:
         """Adds the seconds that making elements took."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from run_scripts import run_python
 
-from fastpipe.hooks.ledger import Ledger
+from fastpipe.hooks.ledger import LEDGER, Ledger
 
 MANY_CHILDREN = """
 import multiprocessing, os
@@ -55,3 +56,22 @@ def test_an_account_that_goes_while_it_is_read_is_left_out(tmp_path: Path) -> No
     ledger = Ledger()
     ledger.begin_child(str(tmp_path))
     assert ledger.total() == ([], ["kept"])
+
+
+def test_checks_after_the_first_ones_take_a_hundredth_of_the_time(
+    fresh_ledger: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("fastpipe.hooks.ledger.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(LEDGER, "_begun", 1000.0)
+    monkeypatch.setattr(LEDGER, "checking", 0.0)
+    monkeypatch.setattr(LEDGER, "check", 2)
+    site = LEDGER.site("function", "f")
+    assert site.is_check_due()
+    site.add_check(3.0, 1.0, "", stalled=1.0)
+    site.count(None)
+    assert site.is_check_due()  # the first ones, whatever they take
+    site.images = 4096
+    for passed, due in ((0.0, False), (399.0, False), (401.0, True)):
+        now[0] = 1000.0 + passed
+        assert site.is_check_due() is due

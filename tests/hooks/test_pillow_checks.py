@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torchvision_here  # noqa: F401
 from PIL import Image, ImageEnhance, ImageFile, ImageFilter, ImageOps
+from torchvision import transforms
 from torchvision.transforms import functional as F
 
 import fastpipe
@@ -227,3 +228,59 @@ def test_files_that_stay_pillow_s_are_not_counted(site: Site) -> None:
     for data in (photo, photo, tiny, photo, corpus.save(Image.new("CMYK", (90, 80)), "JPEG")):
         opened(data).convert("RGB").load()
     assert site.images == 3
+
+
+PARTS: dict[str, Callable[[Any, tuple[int, int, int, int]], Any]] = {
+    "crops": lambda image, box: image.crop(box),
+    "tiles": lambda image, box: image.resize((8, 8), Image.Resampling.BILINEAR, box=box),
+    "warps": lambda image, box: image.transform(image.size, 0, (1, 0.1, box[0], 0, 1, box[1]), 2).crop(box),
+    "tensors": lambda image, box: Image.fromarray(F.to_tensor(image.crop(box)).mul(255).byte().numpy()[0]),
+    "in one go": lambda image, box: image.convert("L").crop(box).resize((5, 6), 2),
+}
+
+
+@pytest.mark.parametrize("opens", [opened, lambda: opened().convert("RGB")], ids=["a file", "an image"])
+@pytest.mark.parametrize("name", PARTS)
+def test_a_file_of_many_parts_is_decoded_once_by_pillow(
+    name: str, opens: Callable[[], Any], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut, boxes = PARTS[name], [(x, y, x + 12, y + 10) for x in range(0, 110, 9) for y in range(0, 80, 9)]
+    decodes = []
+    monkeypatch.setattr(ImageFile.ImageFile, "load_end", lambda image: decodes.append(image))
+    image = opens()
+    made = [cut(image, box).tobytes() for box in boxes]
+    assert len(decodes) == 1
+    sites, _ = LEDGER.total()
+    assert 0 < sum(one.checked for one in sites) <= 4
+    assert not any(one.differed for one in sites)
+    fastpipe.uninstall()
+    plain = opens()
+    assert made == [cut(plain, box).tobytes() for box in boxes]
+
+
+def test_a_compose_called_for_many_parts_of_a_file_decodes_it_once_by_pillow(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transform = transforms.Compose([transforms.RandomCrop(30)])
+    opened().load()
+    opened().load()  # the two images that are checked
+    decodes = []
+    monkeypatch.setattr(ImageFile.ImageFile, "load_end", lambda image: decodes.append(image))
+    image = opened().convert("RGB")
+    for _ in range(40):
+        transform(image).load()
+    assert len(decodes) == 1
+    assert LEDGER.site("transform", "Compose(RandomCrop)").checked == 2
+
+
+def test_what_pillow_made_for_the_next_comparison_is_not_changed(site: Site) -> None:
+    image = opened()
+    shadow = shadow_of(image)
+    assert shadow is not None
+    shadow.putpixel((0, 0), (9, 8, 7))
+    shadow.info["note"] = "mine"
+    again = shadow_of(image)
+    assert again is not None
+    assert again.getpixel((0, 0)) == image.getpixel((0, 0)) != (9, 8, 7)
+    assert "note" not in again.info
+    assert site.differed == 0

@@ -23,6 +23,8 @@ from hooks.tensor_images import (
 )
 
 import fastpipe
+from fastpipe.hooks import tensor_files
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_tensor, pending_work
 
@@ -280,3 +282,29 @@ def test_the_account() -> None:
     assert sites["Compose"].checked == 2
     assert sites["torchvision.io.decode_image"].images == 6
     assert sites["torchvision.io.decode_image"].left == {"neither a JPEG nor a PNG": 1}
+
+
+@pytest.mark.parametrize("data", [PHOTO, KINDS["PNG"]], ids=["JPEG", "PNG"])
+def test_a_file_of_many_parts_is_decoded_once_by_torchvision(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    decodes = []
+    as_tensor = tensor_files._as_tensor
+    monkeypatch.setattr(tensor_files, "_as_tensor", lambda data: (decodes.append(data), as_tensor(data))[1])
+    cut = v2.Compose([v2.RandomCrop(20), v2.ToDtype(torch.float32, scale=True)])
+    fastpipe.uninstall()
+    with fastpipe.install(check=2):
+        image = opened(data)
+        torch.manual_seed(0)
+        made = [F.resized_crop(image, top, 3, 17, 18, [9, 8]).clone() for top in range(20)]
+        made += [cut(image).clone() for _ in range(20)]
+        made += [F.to_dtype(image[:, top : top + 9, 4:22], torch.float32, scale=True).clone() for top in range(10)]
+    assert len(decodes) == 1
+    sites, _ = LEDGER.total()
+    assert 0 < sum(site.checked for site in sites) <= 4
+    assert not any(site.differed for site in sites)
+    plain = plainly_opened(data)
+    torch.manual_seed(0)
+    with plainly():
+        expected = [F.resized_crop(plain, top, 3, 17, 18, [9, 8]) for top in range(20)]
+        expected += [cut(plain) for _ in range(20)]
+        expected += [F.to_dtype(plain[:, top : top + 9, 4:22], torch.float32, scale=True) for top in range(10)]
+    assert list(map(shown, made)) == list(map(shown, expected))

@@ -18,6 +18,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.pillow import lazy_source
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.program.core_job import Encoded
 
 theirs = torchvision_here.module("torchvision")
 V1, V2 = theirs.transforms, torchvision_here.module("torchvision.transforms.v2")
@@ -99,7 +100,7 @@ class Decoded:
         part, whole = lazy_source.decode_by_core, LazySource._decode_whole
 
         def from_file(*given: Any, **options: Any) -> Any:
-            self.parts += 1
+            self.parts += isinstance(options["encoded"], Encoded)
             return part(*given, **options)
 
         def decode_whole(source: LazySource) -> Any:
