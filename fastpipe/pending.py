@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from types import GetSetDescriptorType
+from typing import Any, TypeVar
 
+Kind = TypeVar("Kind")
 _CLASS: GetSetDescriptorType = vars(object)["__class__"]
 
 
@@ -20,8 +22,22 @@ def is_pending(image: object) -> bool:
         image.getpixel((0, 0))
         assert not fastpipe.is_pending(image)
     """
-    has_no_pixels = getattr(type(image), "_fastpipe_is_pending", None)  # an instance may have any attribute
-    return has_no_pixels is not None and bool(has_no_pixels(image))
+    kind: Any = type(image)  # an instance, and also a metaclass, may have any attribute
+    return issubclass(kind, _kinds) and bool(kind._fastpipe_is_pending(image))
+
+
+def may_be_pending(kind: type[Kind]) -> type[Kind]:
+    """Declares that a class's objects, and those of derived classes, may have no pixels.
+
+    Args:
+        kind: has a method ``_fastpipe_is_pending``, which is True as long as there are no pixels.
+    """
+    global _kinds
+    _kinds += (kind,)
+    return kind
+
+
+_kinds: tuple[type, ...] = ()
 
 
 def set_class(thing: object, kind: type) -> None:

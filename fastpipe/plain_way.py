@@ -10,7 +10,10 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FunctionType
+from types import FunctionType, MethodType
+from typing import Any
+
+from fastpipe.plain_lookup import class_attribute
 
 
 class _Thread(threading.local):
@@ -44,11 +47,15 @@ def plainly() -> Iterator[None]:
 
 
 def raise_interruption(error: BaseException) -> None:
-    """Raises the error again if a signal's handler raised it, such as a time limit's: no plain way may hide that.
+    """Raises the error again if it is nobody's mistake, so that no plain way may hide it.
+
+    That is what a signal's handler raised, such as a time limit's, and that memory or the stack is used up.
 
     Args:
         error: the error of a fast path, or one that it caused; a handler is called wherever Python's code is.
     """
+    if isinstance(error, (MemoryError, RecursionError)):
+        raise error
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     cause: BaseException | None = error
     while handlers and cause is not None:
@@ -66,15 +73,20 @@ def _code_of(handler: object) -> object:
         handler = handler.func
     if not callable(handler):  # SIG_DFL, SIG_IGN; None for a handler that Python didn't set
         return None
-    function: object = getattr(handler, "__func__", handler)
-    if not hasattr(function, "__code__"):
-        function = type(handler).__call__
-    return getattr(function, "__code__", None)
+    function = _unbound(handler)
+    if not isinstance(function, FunctionType):
+        function = class_attribute(handler, "__call__")
+    return function.__code__ if isinstance(function, FunctionType) else None
+
+
+def _unbound(function: Any) -> object:
+    """The function that a method binds, or any other object itself."""
+    return function.__func__ if type(function) in (MethodType, classmethod, staticmethod) else function
 
 
 def own_function(function: object) -> object:
     """The library's own function if fastpipe has replaced it; else the function, without what binds it."""
-    own: object = getattr(function, "__func__", function)
+    own = _unbound(function)
     while isinstance(own, FunctionType) and own.__globals__.get("__name__", "").startswith("fastpipe."):
         wrapped: object = vars(own).get("__wrapped__")
         if wrapped is None:  # not a replacement

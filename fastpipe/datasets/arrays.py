@@ -23,6 +23,7 @@ from fastpipe.executor import ImageStages
 from fastpipe.index.extensions import checked_extensions
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.read_list import Column
+from fastpipe.plain_lookup import are_same
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.transforms.geometry import RandomCrop
 from fastpipe.transforms.pipeline import Pipeline
@@ -67,7 +68,7 @@ class Arrays(ImageDataset[SampleT]):
     def pipeline(self) -> Pipeline:
         rest = () if self.transform is None else (self.transform,)
         pipeline = self._fastpipe.pipeline
-        if pipeline is None or pipeline.unplanned != rest:
+        if pipeline is None or not are_same(pipeline.unplanned, rest):
             self._fastpipe.pipeline = pipeline = Pipeline(() if self.__crop is None else (self.__crop,), rest)
         return pipeline
 

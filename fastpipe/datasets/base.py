@@ -9,6 +9,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,7 @@ from fastpipe.executor import (
 from fastpipe.index.table import Array
 from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.paths import absolute_path
+from fastpipe.plain_lookup import own_attribute
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
@@ -506,11 +508,11 @@ _HELD_BY_STAGES = {
 
 def _is_builtin(function: object) -> bool:
     """True for a builtin known to draw nothing, such as ``int``, ``abs`` or a dict's ``__getitem__``."""
-    owner = getattr(function, "__self__", None)
-    return function in (int, float, str, bool) or (
-        type(function) is type(abs) and (owner is builtins or type(owner) in (dict, list, tuple))
-    )
+    if isinstance(function, BuiltinFunctionType):
+        return function.__self__ is builtins or type(function.__self__) in (dict, list, tuple)
+    return any(function is kind for kind in (int, float, str, bool))
 
 
 def _name_of(transform: object) -> str:
-    return getattr(transform, "__name__", None) or type(transform).__name__
+    name = own_attribute(transform, "__name__") if not isinstance(transform, FunctionType) else transform.__name__
+    return name if isinstance(name, str) else type(transform).__name__

@@ -15,6 +15,7 @@ from fastpipe.datasets.bad_files import with_location
 from fastpipe.pillow.image_record import source_of
 from fastpipe.pillow.lazy_image import load_images
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.plain_lookup import own_attribute
 
 Owner = TypeVar("Owner")
 Item = TypeVar("Item")
@@ -55,7 +56,7 @@ def note_lazy_images(dataset: object, sample: object) -> None:
 
 def with_lazy_images(method: Callable[[Owner, int], Item]) -> Callable[[Owner, int], Item]:
     """Wraps a class's own ``__getitem__``: its dataset gives it lazy images, and the wrapper loads those it returns."""
-    if hasattr(method, "_fastpipe_gives_lazy_images"):
+    if own_attribute(method, "_fastpipe_gives_lazy_images"):
         return method
 
     @functools.wraps(method)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
-from types import MemberDescriptorType, MethodType
+from types import MethodType
 from typing import Any, TypedDict, TypeGuard
 
 from torch.utils.data import ConcatDataset, Dataset, Subset
 
 from fastpipe.datasets.base import ImageDataset
+from fastpipe.plain_lookup import attribute_of_class, is_a, own_attributes, values_in_slots
 from fastpipe.types import Sample
 
 
@@ -51,16 +51,19 @@ class EpochSubset(Subset[Sample]):
 
 def is_wrapper(dataset: object) -> bool:
     """True if a dataset is torch's `Subset` or `ConcatDataset`, or a class derived from one."""
-    return isinstance(dataset, (Subset, ConcatDataset))
+    return is_a(dataset, (Subset, ConcatDataset))
 
 
 def is_transparent(dataset: object) -> bool:
     """True if a wrapper gives the samples of its datasets unchanged; a class derived from torch's may make others."""
     kind = type(dataset)
     return is_wrapper(dataset) and any(
-        all(getattr(kind, name, None) is getattr(wrapper, name, None) for name in ("__getitem__", "__getitems__"))
+        all(attribute_of_class(kind, name) is attribute_of_class(wrapper, name) for name in _MAKING_SAMPLES)
         for wrapper in (Subset, ConcatDataset, EpochSubset)
     )
+
+
+_MAKING_SAMPLES = ("__getitem__", "__getitems__")
 
 
 def inner_datasets(dataset: object) -> dict[str, object]:
@@ -82,7 +85,7 @@ def unwrap_subsets(
         indices: the samples' indices in `dataset`.
         through: says which wrappers to unwrap.
     """
-    while isinstance(dataset, Subset) and through(dataset):
+    while is_a(dataset, Subset) and through(dataset):
         if len(indices):  # without indices, don't fix the content of an epoch that isn't fixed yet
             if isinstance(dataset, EpochSubset):
                 indices = dataset.inner(indices)
@@ -98,7 +101,7 @@ def locate(dataset: object, index: int, through: Callable[[object], bool] = is_w
     If the index is out of a `ConcatDataset`'s range, returns that dataset, which will raise. See `unwrap_subsets`.
     """
     dataset, (index,) = unwrap_subsets(dataset, [index], through)
-    if not (isinstance(dataset, ConcatDataset) and through(dataset) and -len(dataset) <= index < len(dataset)):
+    if not (is_a(dataset, ConcatDataset) and through(dataset) and -len(dataset) <= index < len(dataset)):
         return dataset, index
     place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
     part = bisect_right(ends, place) - 1
@@ -135,16 +138,9 @@ def _held(wrapper: object) -> list[object]:
 
 def _attributes(wrapper: object) -> Iterator[object]:
     """The values of an object's attributes, in its ``__dict__`` and in slots; no code of its class runs."""
-    try:
-        own = object.__getattribute__(wrapper, "__dict__")
-    except AttributeError:
-        own = {}
-    yield from own.values() if isinstance(own, dict) else ()
-    for kind in type(wrapper).__mro__:
-        for slot in vars(kind).values():
-            if isinstance(slot, MemberDescriptorType):
-                with suppress(AttributeError):  # it was never set
-                    yield slot.__get__(wrapper, kind)
+    own = own_attributes(wrapper)
+    yield from dict.values(own) if isinstance(own, dict) else ()
+    yield from (value for _, value in values_in_slots(wrapper))
 
 
 def _datasets_in(value: object, depth: int) -> Iterator[object]:
@@ -173,7 +169,7 @@ def _may_be_dataset(kind: type) -> bool:
     """True if objects of a class may be datasets or hold some; False for metaclasses, whose objects are classes."""
     if issubclass(kind, type):
         return False
-    has_items = any("__getitem__" in vars(base) for base in kind.__mro__)
+    has_items = attribute_of_class(kind, "__getitem__") is not None
     return issubclass(kind, Dataset) or (has_items and kind.__dictoffset__ != 0)
 
 
@@ -208,7 +204,7 @@ def _parts(dataset: Any) -> list[tuple[object, float]]:
     """The datasets that a wrapper holds, each with its share of the samples; empty for an `ImageDataset`."""
     if _is_ours(dataset):
         return []
-    joined = dataset.datasets if issubclass(type(dataset), ConcatDataset) else []
+    joined: list[Any] = dataset.datasets if is_a(dataset, ConcatDataset) else []
     by_length = [(part, len(part) / max(len(dataset), 1)) for part in joined]
     known = set(map(id, joined))
     return by_length + [(part, 1.0) for part in _held(dataset) if id(part) not in known]

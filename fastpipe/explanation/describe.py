@@ -10,6 +10,7 @@ from typing import Any
 
 from fastpipe import readers
 from fastpipe.datasets.image_array import ImageArray
+from fastpipe.datasets.joint import JointDataset
 from fastpipe.errors import PlanError
 from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.explanation.result import ExplainedStep, Explanation
@@ -65,7 +66,7 @@ def _checked(shape: Sequence[int] | None) -> ImageShape | None:
 def _explained_subject(found: Subject, shape: ImageShape | None) -> Explanation:
     subject = found.transform if found.dataset is None else found.dataset
     is_dataset, transform = found.dataset is not None, found.transform
-    joint = getattr(found.dataset, "_fastpipe_joint", None)
+    joint = found.dataset._fastpipe_joint if isinstance(found.dataset, JointDataset) else None
     loading, own_code = (loaded_by(subject) if is_dataset else None) or ("", None)
     pipeline = compile_pipeline(transform, v2_alone=joint is not None)
     if loading:  # the dataset's code loads images, and each transform is called with one

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from fastpipe.plain_lookup import bases_of, class_attribute, module_of, own_attribute, own_attributes
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import RECIPES, drawn_by_itself, planned, why_not
 from fastpipe.transforms.albumentations import Albumentations
@@ -86,14 +87,14 @@ def diagnose(transform: object) -> GraphBreak:
 
 def _reason(transform: Any) -> str:
     kind = type(transform)
-    home = kind.__module__.partition(".")[0]
+    home = module_of(kind).partition(".")[0]
     if kind is Albumentations:
         return _about_albumentations(transform.transform, "its seed is drawn when it is called")
     if named_call_of(transform) is not None:
         return _about_albumentations(transform, "albumentations draws from generators of its own")
     if home in ("fastpipe", "torchvision") and kind.__name__ in _WANT_PIXELS:
         return _WANT_PIXELS[kind.__name__]
-    if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
+    if own_attribute(transform, "_forward_hooks") or own_attribute(transform, "_forward_pre_hooks"):
         return "a hook is registered on it, which only its forward runs"
     member = next((one for one in _members(transform) if not drawable(one)), None)
     if member is not None:
@@ -108,7 +109,7 @@ def _reason(transform: Any) -> str:
 
 def _members(transform: object) -> Sequence[object]:
     """The members of a known composite; empty for other transforms."""
-    if not any(getattr(planned(transform), name, None) for name in ("_can_draw", "_plans_itself")):
+    if not any(class_attribute(planned(transform), name) for name in ("_can_draw", "_plans_itself")):
         return ()
     members = getattr(transform, "transforms", None)
     if members is not None:
@@ -119,14 +120,14 @@ def _members(transform: object) -> Sequence[object]:
 
 def _replaced(transform: object) -> str:
     """Names the methods of a known class that a subclass replaces; empty for any other object."""
-    lineage = type(transform).__mro__
-    position = next((i for i, base in enumerate(lineage) if base.__module__.startswith(_OURS_AND_KNOWN)), None)
+    lineage = bases_of(type(transform))
+    position = next((i for i, base in enumerate(lineage) if module_of(base).startswith(_OURS_AND_KNOWN)), None)
     if position is None:
         return ""
     base = lineage[position]
     if base.__module__.startswith("fastpipe.") and not hasattr(base, "draw"):
         return ""
-    changed = {name for cls in lineage[:position] for name in vars(cls)} | set(getattr(transform, "__dict__", ()))
+    changed = {name for cls in lineage[:position] for name in own_attributes(cls)} | set(own_attributes(transform))
     methods = [name for name in sorted(changed) if callable(getattr(base, name, None))]
     names = [name for name in methods if not name.startswith("__") or name == "__call__"]
     return f"it changes {', '.join(names)} of {base.__name__}" if names else ""

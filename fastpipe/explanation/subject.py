@@ -11,9 +11,11 @@ import torch
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
 
 from fastpipe.datasets.base import ImageDataset
+from fastpipe.datasets.joint import JointDataset
 from fastpipe.datasets.wrappers import image_datasets, locate
 from fastpipe.errors import PlanError
 from fastpipe.explanation.graph_breaks import GraphBreak, one_line
+from fastpipe.plain_lookup import is_a
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.transforms.compose import Compose
 
@@ -78,7 +80,7 @@ def _is_dataset(given: object) -> bool:
 
 
 def _of_dataset(dataset: object) -> Subject:
-    joint = getattr(dataset, "_fastpipe_joint", None)  # transforms of image and targets together
+    joint = dataset._fastpipe_joint if is_a(dataset, JointDataset) else None
     if joint is not None:
         return Subject(joint, dataset, "transforms")
     name, transform = _transform_in(dataset)

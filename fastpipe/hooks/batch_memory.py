@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.hooks.fetchers import once_a_fetcher
+from fastpipe.hooks.guard import guard
 from fastpipe.hooks.patches import Function
 from fastpipe.hooks.type_calls import type_calls_of
 from fastpipe.kernels.memory import BatchResults, results_in
@@ -75,7 +76,10 @@ class FetcherMemory:
 @once_a_fetcher
 def memory_of(fetcher: Fetcher) -> FetcherMemory:
     """The `FetcherMemory` of one of torch's fetchers."""
-    return FetcherMemory(stacks=not type_calls_of(fetcher).tensors)
+    asks = True
+    with guard("batches in place"):
+        asks = type_calls_of(fetcher).tensors
+    return FetcherMemory(stacks=not asks)
 
 
 def fetch_in_places(fetcher: Fetcher, indices: Sequence[object], plain: Fetch, several: object = None) -> object:

@@ -6,11 +6,11 @@ An unknown transform is called with the image at that point, and the transforms 
 from __future__ import annotations
 
 import functools
-import inspect
+import types
 import weakref
 from collections.abc import Callable, Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
@@ -18,6 +18,7 @@ from fastpipe.hooks.kinds import is_array, is_pillow_image
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
+from fastpipe.plain_lookup import own_attributes
 from fastpipe.plain_way import plainly
 from fastpipe.torch_modes import torch_modes_active
 
@@ -46,7 +47,8 @@ class ComposeCalls:
     """
 
     def __init__(self, compose: Composed, record: Callable[[], object]) -> None:
-        names = [type(member).__name__ for member in compose.transforms]
+        members = compose.transforms
+        names = [type(member).__name__ for member in members] if isinstance(members, _plans().LISTS) else ["…"]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
         self._record = record
         self._account = SiteAccount(self.site)
@@ -184,13 +186,20 @@ def calls_back(transforms: Iterable[object]) -> bool:
     within = [one for transform in transforms for one in all_within(transform)]
     if any(not is_librarys(type(one)) for one in within):
         return True
-    return any(_is_users(value) for one in within for value in getattr(one, "__dict__", {}).values())
+    return any(_is_users(value) for one in within for value in [*own_attributes(one).values()])
 
 
-def _is_users(value: object) -> bool:
-    if isinstance(value, functools.partial):
+def _is_users(value: Any) -> bool:
+    kind = type(value)
+    if issubclass(kind, functools.partial):
         return _is_users(value.func)
-    return inspect.isroutine(value) and not is_librarys(value)
+    return issubclass(kind, _ROUTINES) and not is_librarys(value)
+
+
+_ROUTINES = (
+    *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodDescriptorType),
+    *(types.WrapperDescriptorType, types.MethodWrapperType, types.ClassMethodDescriptorType),
+)
 
 
 class CallsByObject:

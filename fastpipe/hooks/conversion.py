@@ -28,6 +28,7 @@ from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, one_li
 from fastpipe.hooks.hooked import hooked, is_hooked
 from fastpipe.interop.datasets import convert_dataset, is_known
 from fastpipe.loading.loader import DataLoader
+from fastpipe.plain_lookup import module_of
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.transforms.compose import Compose
@@ -103,7 +104,7 @@ def convert(thing: object) -> Any:
 def _converted(thing: Any) -> Any:
     if isinstance(thing, TorchDataLoader):
         return _loader(thing)
-    if (type(thing).__module__, type(thing).__name__) == ("timm.data.loader", "PrefetchLoader"):
+    if (module_of(type(thing)), type(thing).__name__) == ("timm.data.loader", "PrefetchLoader"):
         loader = copy.copy(thing)
         loader.loader = _converted(thing.loader)
         return loader
@@ -160,7 +161,7 @@ def _loader(loader: Any) -> Any:
     if loader.pin_memory and getattr(loader, "pin_memory_device", ""):
         options["pin_memory_device"] = loader.pin_memory_device
     collate = loader.collate_fn
-    given = None if collate in (default_collate, default_convert) else collate
+    given = None if collate is default_collate or collate is default_convert else collate
     return DataLoader(dataset, collate_fn=given, **_sampling(loader), **options)
 
 
@@ -198,8 +199,8 @@ def _sampling(loader: Any) -> dict[str, Any]:
 
 def _transform(transform: object) -> Any:
     kind = type(transform)
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    if kind.__module__.startswith("fastpipe.") and callable(transform):
+    name = f"{module_of(kind)}.{kind.__qualname__}"
+    if name.startswith("fastpipe.") and callable(transform):
         return transform
     if not callable(transform):
         raise PlanError(f"fastpipe.convert takes a transform, a dataset or a DataLoader, not a {name}.")

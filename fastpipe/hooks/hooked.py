@@ -10,7 +10,6 @@ import copy
 import multiprocessing.context
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from types import MemberDescriptorType
 from typing import Any, TypeVar
 
 from fastpipe.errors import DatasetError
@@ -18,6 +17,7 @@ from fastpipe.hooks.installation import install_for_blocks
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import are_in_force, in_force
 from fastpipe.hooks.torch_tensors import with_ordinary_tensors
+from fastpipe.plain_lookup import bases_of, is_a, own_attributes, values_in_slots
 
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__next__")
 """Methods that make samples, or parts of them."""
@@ -67,19 +67,18 @@ def hooked(thing: object) -> Any:
             "`fastpipe run`, which needs no other class."
         ) from error
     set_ = object.__setattr__
-    if hasattr(thing, "__dict__"):
-        set_(twin, "__dict__", vars(thing))
-    for base in kind.__mro__:
-        for slot in vars(base).values():
-            if isinstance(slot, MemberDescriptorType) and hasattr(thing, slot.__name__):
-                slot.__set__(twin, slot.__get__(thing))
+    own = own_attributes(thing)
+    if isinstance(own, dict):
+        set_(twin, "__dict__", own)
+    for slot, value in values_in_slots(thing):
+        slot.__set__(twin, value)
     set_(twin, "_fastpipe_plain", thing)
     return twin
 
 
 def is_hooked(thing: object) -> bool:
     """True for an object made by `hooked`."""
-    return isinstance(thing, Hooked)
+    return is_a(thing, Hooked)
 
 
 def _hooked_in_child(thing: object, folder: str) -> object:
@@ -94,7 +93,7 @@ def _hooked_in_child(thing: object, folder: str) -> object:
 def _class_of(kind: type) -> type:
     names = {"__slots__": ("_fastpipe_plain",), "__doc__": kind.__doc__}
     names |= {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    own = {name for base in kind.__mro__ for name in vars(base)}  # type(kind) itself is always callable
+    own = {name for base in bases_of(kind) for name in own_attributes(base)}  # type(kind) itself is always callable
     methods: dict[str, object] = {name: _calling(kind, name) for name in _CALLED if name in own}
     if "__iter__" in own:
         methods["__iter__"] = _iterating(kind)

@@ -30,4 +30,4 @@ def is_tensor(thing: object) -> TypeIs[torch.Tensor]:
 
 def _is_a(module: str, name: str, thing: object) -> bool:
     kind: type | tuple[()] = getattr(sys.modules.get(module), name, ())
-    return isinstance(thing, kind)
+    return issubclass(type(thing), kind)  # not `isinstance`, which asks people's objects for ``__class__``

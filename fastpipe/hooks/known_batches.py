@@ -28,6 +28,7 @@ from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
+from fastpipe.plain_lookup import own_attribute
 from fastpipe.rng import GeneratorStates
 from fastpipe.transforms.pipeline import Pipeline, all_within
 
@@ -102,7 +103,7 @@ class KnownBatches:
 
     @staticmethod
     def _site(dataset: object) -> Site:
-        root = getattr(dataset, "root", None)
+        root = own_attribute(dataset, "root")
         where = f"({os.fspath(root)})" if root and isinstance(root, (str, os.PathLike)) else ""
         return LEDGER.site("dataset", type(dataset).__name__ + where)
 

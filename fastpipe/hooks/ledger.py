@@ -17,6 +17,7 @@ from typing import Any, TypedDict
 from fastpipe.atomic_write import atomic_write
 from fastpipe.hooks.account_folder import make_folder, remove_folder
 from fastpipe.liveness import Owner
+from fastpipe.plain_way import raise_interruption
 
 _CHECKED_AGAIN = 4096
 """Number of samples between two checks of a site, after the first ones have been checked."""
@@ -38,7 +39,16 @@ def failure(error: Exception) -> str:
 
     A caller keeps this, and not the error, whose frames hold the caller's own, until the plain way has worked.
     """
-    return f"fastpipe failed ({type(error).__name__}: {error}), and the plain way was taken"
+    return f"fastpipe failed ({named(error)}), and the plain way was taken"
+
+
+def named(error: BaseException) -> str:
+    """An error's class and message; only the class if the message raises, as of a class of the user's it may."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception as another:  # of the user's ``__str__``
+        raise_interruption(another)
+        return type(error).__name__
 
 
 @dataclass

@@ -223,5 +223,6 @@ def _may_change_given(transforms: Iterable[object], dtype: torch.dtype | None) -
 def _is_v2(transform: object) -> bool:
     """True if a transform's plan holds for tensors; v1's transforms treat tensors differently from images."""
     from fastpipe.transforms.adapters import planned
+    from fastpipe.transforms.pipeline import is_of_v2
 
-    return hasattr(planned(transform), "_plans_itself")
+    return is_of_v2(planned(transform))

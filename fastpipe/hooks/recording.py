@@ -16,6 +16,7 @@ from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import record_functions
 from fastpipe.pending import is_pending
+from fastpipe.plain_lookup import class_attribute
 
 if TYPE_CHECKING:
     import torch
@@ -65,7 +66,7 @@ class ImageFunction(FasterFunction):
 def _is_loaded(image: Any = None, *_: object) -> bool:
     """True for an image with pixels that the core takes; not without torch, which the core's module would import."""
     if type(image) is not sys.modules["PIL.Image"].Image:
-        is_file = hasattr(type(image), "_fastpipe_lazy")
+        is_file = class_attribute(image, "_fastpipe_lazy") is not None
         if not is_file or image._im is None or image.tile:
             return False
     return image.mode in ("RGB", "L") and "torch" in sys.modules

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.hooks.before_fork import import_for_workers, may_make_images
+from fastpipe.hooks.guard import guard
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.loader_times import timed
 from fastpipe.hooks.patches import Function, Patches, are_in_force
 from fastpipe.hooks.torch_tensors import with_ordinary_tensors
+from fastpipe.plain_lookup import module_of, modules_of, own_attributes
 from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
@@ -48,8 +50,10 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _prepared(plain: Function) -> Function:
     def begin(self: Any, loader: DataLoader[object]) -> None:
         self._shutdown = True  # for torch's destructor: Ctrl-C may come before there is something to shut down
-        import_for_workers(loader)
-        LEDGER.fold_ended()
+        with guard("modules that are imported before workers start"):
+            import_for_workers(loader)
+        with guard("the reports of earlier workers in one file"):
+            LEDGER.fold_ended()
         del self._shutdown
         with garbage_left_to_parent():
             plain(self, loader)
@@ -63,10 +67,11 @@ def _working(plain: Function) -> Function:
     def work(
         kind: object, dataset: object, indices: object, results: object, *others: object, **named: object
     ) -> object:
-        if may_make_images():
-            from fastpipe.memory.torch_worker import send_directly
+        with guard("batches sent by their position"):
+            if may_make_images():
+                from fastpipe.memory.torch_worker import send_directly
 
-            send_directly(results)
+                send_directly(results)
         return plain(kind, dataset, indices, results, *others, **named)
 
     return work
@@ -76,7 +81,9 @@ def _fetching(plain: Function) -> Function:
     def fetched(self: Fetcher, indices: object) -> object:
         if not _is_batch(indices, self):
             return plain(self, indices)
-        known = _known_batches(self)
+        known: KnownBatches | None = None
+        with guard("batches of datasets that are known"):
+            known = _known_batches(self)
         if known is None and _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)  # the dataset makes no images
         from fastpipe.hooks.batch_memory import fetch_in_places
@@ -123,7 +130,10 @@ def _compares_images(fetcher: Fetcher) -> bool:
         return False
     from fastpipe.hooks.type_calls import type_calls_of
 
-    if not type_calls_of(fetcher).images:
+    compares = False
+    with guard("a search for calls of type"):
+        compares = type_calls_of(fetcher).images
+    if not compares:
         return False
     name = type(fetcher.dataset).__name__
     LEDGER.note(
@@ -140,14 +150,14 @@ def _known_batches(fetcher: Fetcher) -> KnownBatches | None:
     """The batches of a fetcher whose dataset, perhaps within torch's wrappers, is a known library's; else None."""
     dataset = fetcher.dataset
     for _ in range(_NESTED):
-        homes = {base.__module__.partition(".")[0] for base in type(dataset).__mro__}
+        homes = {module.partition(".")[0] for _, module in modules_of(type(dataset))}
         if homes & _LIBRARIES:
             from fastpipe.hooks.known_batches import known_batches
 
             return known_batches(fetcher)
-        if type(dataset).__module__ != "torch.utils.data.dataset":
+        if module_of(type(dataset)) != "torch.utils.data.dataset":
             return None
-        within = vars(dataset)  # attributes of a Subset or a ConcatDataset
+        within = own_attributes(dataset)  # of a Subset or a ConcatDataset
         dataset = within.get("dataset", next(iter(within.get("datasets", ())), None))
     return None
 

@@ -15,6 +15,7 @@ from fastpipe.hooks.originals import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import call_on_pending, record_functions
 from fastpipe.pending import is_pending
+from fastpipe.plain_lookup import module_of
 from fastpipe.plain_way import raise_interruption
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _is_array_of_bytes(image: object) -> bool:
 
 def _of_v2(calls: CallsByObject, plain: Function) -> Function:
     def forward(self: Composed, *inputs: object) -> object:
-        if not inputs or type(self).__module__.startswith("fastpipe."):
+        if not inputs or module_of(type(self)).startswith("fastpipe."):
             return plain(self, *inputs)
         image = _image_of(inputs)
         if image is None:

@@ -11,6 +11,7 @@ from fastpipe.hooks.functions import FasterFunction
 from fastpipe.hooks.kinds import is_tensor
 from fastpipe.hooks.patches import Patches
 from fastpipe.pending import is_pending
+from fastpipe.plain_lookup import own_attribute
 
 if TYPE_CHECKING:
     import torch
@@ -105,7 +106,7 @@ class _ResizeOfV2(_OfV2):
     ) -> bool:
         import torch
 
-        mode = getattr(interpolation, "_value_", interpolation)
+        mode = own_attribute(interpolation, "_value_", interpolation)  # of an enum
         if image.dtype is torch.uint8:
             is_known = mode in ("bilinear", "bicubic", 2, 3) and image.is_contiguous()
         else:

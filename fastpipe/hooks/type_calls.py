@@ -13,12 +13,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.utils.data import Dataset
 
 from fastpipe.hooks.fetchers import once_a_fetcher
 from fastpipe.hooks.originals import LIBRARIES
+from fastpipe.plain_lookup import attribute_of_class, module_of, own_attributes
 
 if TYPE_CHECKING:
     from fastpipe.hooks.fetchers import Fetcher
@@ -77,7 +78,7 @@ def type_calls(*things: object) -> TypeCalls:
         seen[key] = thing  # kept alive, so that its id isn't reused
         if len(seen) > _MOST:
             return TypeCalls(True, images)
-        if not isinstance(thing, FunctionType):
+        if type(thing) is not FunctionType:
             waiting += _held(thing)
         elif not _is_librarys(thing):
             codes = [*_codes(thing.__code__)]
@@ -94,8 +95,13 @@ def _compares_images(names: set[str]) -> bool:
     return told is not None and any(told in name for name in names)
 
 
-def _is_librarys(thing: object) -> bool:
-    return (getattr(thing, "__module__", None) or "").partition(".")[0] in _NOT_LOOKED_INTO
+def _is_librarys(thing: Any) -> bool:
+    kind: type = type(thing)
+    if kind is FunctionType:
+        home = thing.__module__
+    else:
+        home = module_of(thing if issubclass(kind, type) else kind)
+    return (home or "").partition(".")[0] in _NOT_LOOKED_INTO
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -142,9 +148,10 @@ def _named(
         except ValueError:  # not assigned yet
             continue
     for thing in things:
-        if isinstance(thing, ModuleType):
-            if thing.__name__.partition(".")[0] not in _NOT_LOOKED_INTO:
-                yield from ((vars(thing)[name], None) for name in names if name in vars(thing))
+        if issubclass(type(thing), ModuleType):
+            own = own_attributes(thing)
+            if str(own.get("__name__")).partition(".")[0] not in _NOT_LOOKED_INTO:
+                yield from ((own[name], None) for name in names if name in own)
         elif _is_followed(thing):
             yield thing, None
     if kind is not None:
@@ -154,36 +161,49 @@ def _named(
 def _members(kind: type, names: Iterable[str]) -> Iterator[tuple[object, type | None]]:
     """The members of a class with some names: methods come with their class."""
     for name in names:
-        member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-        member = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
-        if isinstance(member, FunctionType):
+        member = attribute_of_class(kind, name)
+        if type(member) is property:
+            member = member.fget
+        elif type(member) in (classmethod, staticmethod):
+            member = member.__func__
+        if type(member) is FunctionType:
             yield member, kind
         elif _is_followed(member):
             yield member, None
 
 
-def _held(thing: object) -> Iterator[tuple[object, type | None]]:
+def _held(thing: Any) -> Iterator[tuple[object, type | None]]:
     """Objects to follow from an object: its methods that others call, and the objects that it holds."""
-    if isinstance(thing, functools.partial):
+    kind: type = type(thing)  # not `isinstance`, which asks people's objects for ``__class__``
+    if issubclass(kind, functools.partial):
         held: Iterable[object] = (thing.func, *thing.args, *thing.keywords.values())
-    elif isinstance(thing, MethodType):
+    elif kind is MethodType:
         yield thing.__func__, type(thing.__self__)
         held = (thing.__self__,)
-    elif isinstance(thing, dict):
-        held = islice(thing.values(), _MOST_OF_A_LIST)
-    elif isinstance(thing, (list, tuple)):
-        held = islice(thing, _MOST_OF_A_LIST)
-    elif isinstance(thing, type):
+    elif issubclass(kind, dict):
+        held = islice(dict.values(thing), _MOST_OF_A_LIST)
+        yield from _of_object(thing)
+    elif issubclass(kind, (list, tuple)):
+        held = islice(list.__iter__(thing) if issubclass(kind, list) else tuple.__iter__(thing), _MOST_OF_A_LIST)
+        yield from _of_object(thing)
+    elif issubclass(kind, type):
         held = ()
         yield from _members(thing, ("__init__", "__new__", *_CALLED))
     else:
-        kind = type(thing)
-        held = vars(thing).values() if kind.__dictoffset__ else ()
-        yield from _members(kind, _CALLED)
+        held = ()
+        yield from _of_object(thing)
     yield from ((one, None) for one in [*held] if _is_followed(one))
 
 
+def _of_object(thing: object) -> Iterator[tuple[object, type | None]]:
+    own = own_attributes(thing)
+    values = [*dict.values(own)] if isinstance(own, dict) else []
+    yield from ((one, None) for one in values if _is_followed(one))
+    yield from _members(type(thing), _CALLED)
+
+
 def _is_followed(thing: object) -> bool:
-    if isinstance(thing, type):
+    kind: type = type(thing)
+    if issubclass(kind, type):
         return not _is_librarys(thing)
-    return callable(thing) or isinstance(thing, (dict, list, tuple, Dataset))
+    return callable(thing) or issubclass(kind, (dict, list, tuple, Dataset))

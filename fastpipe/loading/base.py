@@ -14,6 +14,7 @@ from typing_extensions import TypeVar
 from fastpipe.executor import BatchSpec, SharedEpoch
 from fastpipe.loading.resumable import ResumableSampler, SavedState, State
 from fastpipe.loading.statistics import LoaderMeter
+from fastpipe.plain_lookup import own_attribute, own_attributes
 
 ItemT = TypeVar("ItemT", covariant=True, default=Any)
 """A sample of the loader's dataset: ``DataLoader[tuple[Tensor, int]]``."""
@@ -79,14 +80,15 @@ class LoaderBase(TorchDataLoader[ItemT]):
     def _all_batches(self) -> Any:
         """The batch sampler for all ranks, from which Accelerate's batch sampler takes this rank's batches."""
         batches = self.batch_sampler
-        return getattr(batches, "batch_sampler", batches)
+        return own_attribute(batches, "batch_sampler", batches)
 
     def _samples_per_step(self) -> int:
         """Indices that the sampler gives for one batch of this loader and of the ranks that share the sampler."""
         batches = self.batch_sampler
         if batches is None:
             return 1
-        ranks = 1 if getattr(batches, "split_batches", False) else getattr(batches, "num_processes", 1)
+        of_accelerate = own_attributes(batches)
+        ranks = 1 if of_accelerate.get("split_batches", False) else of_accelerate.get("num_processes", 1)
         step: int = self._all_batches().batch_size * ranks
         return step
 

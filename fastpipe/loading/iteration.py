@@ -65,7 +65,7 @@ class Iteration(Iterator[object]):
         try:
             with record_function(name) if profiler_enabled() else contextlib.nullcontext():
                 batch = next(batches)
-                while isinstance(batch, EmptyBatch):
+                while type(batch) is EmptyBatch:
                     self.progress.batches += 1
                     batch = next(batches)
         except StopIteration:

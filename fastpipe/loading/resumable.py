@@ -18,6 +18,7 @@ from typing_extensions import Self
 from fastpipe.arguments import whole_number
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.errors import DatasetError
+from fastpipe.plain_lookup import class_attribute
 
 BLOCK = 4096
 """The number of indices computed at a time."""
@@ -39,8 +40,8 @@ SavedState: TypeAlias = Mapping[str, Any]
 
 def length_in(dataset: Sized, epoch: int) -> int:
     """The length of a dataset in an epoch; a growing dataset's length depends on it."""
-    length_at: Callable[[int], int] | None = getattr(dataset, "length_at", None)
-    return len(dataset) if length_at is None else length_at(epoch)
+    length_at = class_attribute(dataset, "length_at")
+    return len(dataset) if length_at is None else int(length_at(dataset, epoch))
 
 
 def length_or_data(name: str, given: object) -> Sized:

@@ -18,6 +18,7 @@ from fastpipe.errors import LoaderError
 from fastpipe.memory.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes
 from fastpipe.pending import is_pending
+from fastpipe.plain_lookup import is_a
 from fastpipe.program.pending_tensor import plain_class, stacks_as_tensor, write_stack
 
 _SMALL_SHARED = 1 << 16
@@ -45,7 +46,7 @@ def stacked(batch: object) -> torch.Tensor | None:
 
 def are_alike(batch: object) -> TypeGuard[Sequence[torch.Tensor]]:
     """True for tensors of one class, shape and dtype that can be stacked by copying values; some may be pending."""
-    if not isinstance(batch, (list, tuple)) or len(batch) < 2:
+    if not is_a(batch, (list, tuple)) or len(batch) < 2:
         return False
     first = batch[0]
     plain = plain_class(first)

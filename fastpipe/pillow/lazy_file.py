@@ -24,7 +24,7 @@ from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.clock import clock
 from fastpipe.core.encoded import JpegOrPng, jpeg_or_png
-from fastpipe.pending import set_class
+from fastpipe.pending import may_be_pending, set_class
 from fastpipe.pillow.held import MOST_BYTES, Held
 from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
 from fastpipe.pillow.lazy_image import (
@@ -63,6 +63,7 @@ else:
     _Base = object
 
 
+@may_be_pending
 class LazyFile(_Base):
     """A base class in front of Pillow's file class: decodes by the core, and records operations until then."""
 

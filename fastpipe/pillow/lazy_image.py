@@ -18,7 +18,7 @@ import torch
 from PIL import Image, ImageFile, ImageFilter, ImagePalette
 
 from fastpipe.ops import Crop, Operation, RgbToGrayscale, TensorConversion
-from fastpipe.pending import set_class
+from fastpipe.pending import may_be_pending, set_class
 from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall, image_record_of, in_mode
 from fastpipe.pillow.lazy_operations import PointTable, point_table
 from fastpipe.pillow.lazy_source import LazySource, LoadedSource
@@ -89,6 +89,7 @@ class _EqualToPillows(type):
         return hash(Image.Image)
 
 
+@may_be_pending
 class LazyImage(Image.Image, metaclass=_EqualToPillows):
     """A Pillow image in mode RGB or L without pixels; once it has pixels its class is ``PIL.Image.Image``.
 

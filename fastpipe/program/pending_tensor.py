@@ -28,7 +28,8 @@ from fastpipe.ops import (
     interned_once,
 )
 from fastpipe.ops.geometry import makes_no_pixels
-from fastpipe.pending import set_class
+from fastpipe.pending import may_be_pending, set_class
+from fastpipe.plain_lookup import is_a
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
     TO_PURE,
@@ -55,6 +56,7 @@ _KEY = "_fastpipe"
 # -- the class
 
 
+@may_be_pending
 class _Pending:
     """The methods of pending tensors that override torch's."""
 
@@ -154,7 +156,7 @@ def work_of(tensor: torch.Tensor) -> PendingWork:
 
 def record_of(tensor: object) -> Record | None:
     """The record of a pending tensor, to which steps can be added; None for any other tensor, or with elements made."""
-    record = vars(tensor).get(_KEY) if isinstance(tensor, _Pending) else None
+    record = vars(tensor).get(_KEY) if is_a(tensor, _Pending) else None
     if not isinstance(record, Record) or record.made is not None:
         return None
     # A window shows the memory of its base, which may have been changed since it was made.
@@ -163,7 +165,7 @@ def record_of(tensor: object) -> Record | None:
 
 def with_pixels(tensor: Thing) -> Thing:
     """Turns a pending tensor into an ordinary one, in place, and returns it; returns anything else unchanged."""
-    if not isinstance(tensor, _Pending):
+    if not is_a(tensor, _Pending):
         return tensor
     shell: Any = tensor
     kind = type(tensor).plain
@@ -191,19 +193,23 @@ def _is_shell(tensor: Any) -> bool:
     return torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python)
 
 
-def exchanged(given: Any, exchange: Callable[[object], object] = with_pixels) -> Any:
+def exchanged(given: Any, exchange: Callable[[object], object] = with_pixels, levels: int = 64) -> Any:
     """A thing in which pending tensors, also those in lists, tuples and dicts, are replaced by ordinary ones.
 
-    The thing itself if none is another object afterwards, as in most cases.
+    The thing itself if none is another object afterwards, as in most cases. A list may hold itself: only so many levels
+    are looked into.
     """
-    if isinstance(given, _Pending):
+    kind: type = type(given)  # not `isinstance`, which asks people's objects for ``__class__``
+    if issubclass(kind, _Pending):
         return exchange(given)
-    if isinstance(given, dict) and given:
-        parts = {name: exchanged(part, exchange) for name, part in given.items()}
-        return parts if any(parts[name] is not part for name, part in given.items()) else given
-    if type(given) in (list, tuple):
-        items = [exchanged(part, exchange) for part in given]
-        return type(given)(items) if any(map(is_not, items, given)) else given
+    if not levels:
+        return given
+    if issubclass(kind, dict) and dict.__len__(given):
+        parts = {name: exchanged(part, exchange, levels - 1) for name, part in dict.items(given)}
+        return parts if any(map(is_not, parts.values(), dict.values(given))) else given
+    if kind in (list, tuple):
+        items = [exchanged(part, exchange, levels - 1) for part in given]
+        return kind(items) if any(map(is_not, items, given)) else given
     return given
 
 

@@ -4,9 +4,10 @@ import inspect
 import numbers
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,6 +16,7 @@ from fastpipe.errors import PlanError
 from fastpipe.kernels.torchscript import Fill, Floats, Image, Ints
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
+from fastpipe.plain_lookup import attribute_of_class, bases_of, class_attribute, module_of, own_attributes
 from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.albumentations_targets import call_with_image, named_call_of
@@ -40,50 +42,64 @@ def drawable(transform: object) -> bool:
     A transform of another library is drawable if its recipe has an adapter for it.
     """
     transform = planned(transform)
-    own_answer = getattr(transform, "_plans_itself", None)  # v2's classes, which derive from torchvision's
+    own_answer = own_method(transform, "_plans_itself")  # v2's classes, which derive from torchvision's
     if own_answer is not None:
-        return bool(own_answer())
+        return bool(own_answer(transform))
     cls: object = type(transform)
     methods = _methods_to_keep(cls)
-    if methods is None or not methods.isdisjoint(getattr(transform, "__dict__", ())):
+    if methods is None or not methods.isdisjoint(own := own_attributes(transform)):
         return False
-    if getattr(transform, "_forward_hooks", None) or getattr(transform, "_forward_pre_hooks", None):
+    if own.get("_forward_hooks") or own.get("_forward_pre_hooks"):
         return False
     # Only a composite's instance knows whether its members are drawable.
-    can_draw = getattr(transform, "_can_draw", None)
-    return can_draw is None or bool(can_draw())
+    can_draw = own_method(transform, "_can_draw")
+    return can_draw is None or bool(can_draw(transform))
+
+
+def own_method(transform: object, name: str) -> Callable[..., bool] | None:
+    """A method of fastpipe's that a transform's class has under a name; a class of the user's may have another."""
+    method = class_attribute(transform, name)
+    return method if isinstance(method, FunctionType) and _is_of_fastpipe(method) else None
 
 
 @lru_cache(maxsize=512)
 def _methods_to_keep(cls: type) -> frozenset[str] | None:
     """The methods that an instance may not replace, so that it stays drawable; None if the class isn't drawable."""
-    lineage = cls.__mro__
-    draws = ("draw" in vars(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
+    lineage = bases_of(cls)
+    draws = ("draw" in own_attributes(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)
     position = next((number for number, found in enumerate(draws) if found), None)
     if position is None or not _draws_from_shape(lineage[position]):
         return None
     owner = lineage[position]
-    own = {name for base in lineage[position:] if base is owner or _is_ours(base) for name in vars(base)}
-    methods = {name for name in own if callable(getattr(owner, name, None)) and not re.fullmatch("__.*__", name)}
+    own = {name for base in lineage[position:] if base is owner or _is_ours(base) for name in own_attributes(base)}
+    methods = {name for name in own if _is_method(attribute_of_class(owner, name)) and not re.fullmatch("__.*__", name)}
     methods = (methods | _CALLS) - _HARMLESS
-    replaced = {name for base in lineage[:position] for name in vars(base)}
+    replaced = {name for base in lineage[:position] for name in own_attributes(base)}
     return frozenset(methods) if methods.isdisjoint(replaced) else None
+
+
+def _is_method(value: object) -> bool:
+    return callable(value) or type(value) is classmethod
 
 
 def _draws_from_shape(cls: type) -> bool:
     """True if ``draw`` has fastpipe's parameters; a foreign class may have a ``draw`` with another meaning."""
-    draw = getattr(cls, "draw", None)
+    draw = attribute_of_class(cls, "draw")
     return inspect.isfunction(draw) and list(inspect.signature(draw).parameters)[1:] == ["shape", "generators"]
 
 
 def _is_ours(base: type) -> bool:
-    return base.__module__.startswith("fastpipe.transforms.")
+    return module_of(base).startswith("fastpipe.transforms.")
 
 
 def draws_from_stream(transform: object) -> bool:
     """True if a transform's ``draw`` is fastpipe's own, which may draw from an `MT19937Stream`."""
-    draw = getattr(type(transform), "draw", None)
-    return str(getattr(draw, "__module__", "")).startswith("fastpipe.")
+    draw = class_attribute(transform, "draw")
+    return isinstance(draw, FunctionType) and _is_of_fastpipe(draw)
+
+
+def _is_of_fastpipe(function: FunctionType) -> bool:
+    return (function.__module__ or "").startswith("fastpipe.")
 
 
 def draw_steps(transform: object, shape: ImageShape, generators: Generators) -> tuple[Step, ...]:

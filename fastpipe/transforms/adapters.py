@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar, cast
 
+from fastpipe.plain_lookup import bases_of, modules_of, own_attributes
 from fastpipe.transforms.converted import seen_through
 
 RECIPES = {
@@ -60,8 +61,8 @@ def planned(transform: object) -> Any:
 
 def recipe_of(kind: type) -> RecipeModule | None:
     """The recipe module for a class, found by the first of its bases that has one; None if none has."""
-    for base in kind.__mro__:
-        name = look_up(RECIPES, base.__module__)
+    for _, module in modules_of(kind):
+        name = look_up(RECIPES, module)
         if name is not None:
             return cast(RecipeModule, importlib.import_module(name))
     return None
@@ -99,13 +100,13 @@ def _known_base(kind: type, table: Mapping[type, object]) -> type | None:
 
     A subclass may define a constructor, a repr, and methods with new names.
     """
-    lineage = kind.__mro__
+    lineage = bases_of(kind)
     place = next((number for number, base in enumerate(lineage) if base in table), None)
     if place is None:
         return None
     base = lineage[place]
     for between in lineage[:place]:
-        for name, value in vars(between).items():
+        for name, value in own_attributes(between).items():
             if name in NEUTRAL_NAMES:
                 continue
             plain = inspect.isfunction(inspect.unwrap(value) if callable(value) else value)

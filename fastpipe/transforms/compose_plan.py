@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from functools import lru_cache
+from operator import is_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ from torch.nn.modules import module as _modules
 from fastpipe.errors import PlanError
 from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.pending import is_pending
+from fastpipe.plain_lookup import are_same, attribute_of_class, own_attribute, own_attributes
 from fastpipe.plain_way import raise_interruption
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
@@ -58,20 +60,21 @@ class ComposePlan:
         self._composites = [one for one in within if members_within(one)]
         self._members = list(map(members_within, self._composites))
         # A method or a hook that is set on an instance makes one of these dicts longer.
-        watched = [_modules._global_forward_hooks, _modules._global_forward_pre_hooks]
+        watched: list[Sized] = [_modules._global_forward_hooks, _modules._global_forward_pre_hooks]
         self.draws = any(run.drawn for run in self.runs) and not any(watched)
         for one in within:
-            own = getattr(one, "__dict__", {})
+            own = own_attributes(one)
             watched += [own, *(own[name] for name in ("_forward_hooks", "_forward_pre_hooks") if name in own)]
-        self._dicts: Sequence[Sized] = watched
+        self._dicts = watched
         self._lengths = list(map(len, watched))
 
-    def holds(self, transforms: Iterable[object]) -> bool:
+    def holds(self, transforms: Sequence[object]) -> bool:
         """True if the transforms, and those they contain, are the same as when the plan was made."""
         return (
-            tuple(transforms) == self._transforms
+            len(transforms) == len(self._transforms)
+            and all(map(is_, transforms, self._transforms))  # an equal one may do something else
             and list(map(len, self._dicts)) == self._lengths
-            and (not self._composites or list(map(members_within, self._composites)) == self._members)
+            and (not self._composites or all(map(are_same, map(members_within, self._composites), self._members)))
         )
 
     def takes(self, image: object) -> bool:
@@ -86,7 +89,7 @@ class ComposePlan:
 
 def fills_by_class(transform: object) -> bool:
     """True if a transform of v2's has a fill for ``PIL.Image.Image``, which it looks up by the image's class."""
-    fill = getattr(transform, "__dict__", {}).get("_fill")
+    fill = own_attribute(transform, "_fill")
     return isinstance(fill, dict) and Image.Image in fill
 
 
@@ -201,7 +204,7 @@ def draw_and_run(
 @lru_cache(maxsize=256)
 def _is_pillow(kind: type) -> bool:
     """True for Pillow's image classes, but not for v2's stand-ins, which have no pixels."""
-    return issubclass(kind, Image.Image) and not hasattr(kind, "stands_for")
+    return issubclass(kind, Image.Image) and attribute_of_class(kind, "stands_for") is None
 
 
 class ComposePlanSlot:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from fastpipe.plain_lookup import is_a
+
 
 class Converted:
     """The base of converted transforms, which share the original's attributes, methods and state.
@@ -52,4 +54,4 @@ def _class_of(kind: type) -> type[Converted]:
 
 def seen_through(transform: object) -> object:
     """The program of a converted transform; any other object unchanged."""
-    return transform._program if isinstance(transform, Converted) else transform
+    return transform._program if is_a(transform, Converted) else transform

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastpipe.pillow.image_record import source_of
+from fastpipe.plain_lookup import are_same
 from fastpipe.program.program import Views
 from fastpipe.transforms._base import draw_steps, drawable
 from fastpipe.transforms.compose import Compose
@@ -63,7 +64,7 @@ class MultiView:
     def _calls(self) -> list[Compose]:
         """A `Compose` for each view; it runs the view's transform as programs, except for foreign parts."""
         known: list[Compose] | None = getattr(self, "_composes", None)
-        if known is None or [one.transforms[0] for one in known] != self.transforms:
+        if known is None or not are_same([one.transforms[0] for one in known], self.transforms):
             known = self._composes = [Compose([transform]) for transform in self.transforms]
         return [one for one, count in zip(known, self.counts, strict=True) for _ in range(count)]
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import repeat
-from operator import is_
 from typing import Any, TypeAlias
 
 import torch
 
+from fastpipe.plain_lookup import are_same, class_attribute, module_of, modules_of, own_attribute, own_attributes
 from fastpipe.rng import StreamGenerators, drawing
-from fastpipe.transforms._base import UsersDraw, drawable, draws_from_stream
-from fastpipe.transforms.adapters import planned
+from fastpipe.transforms._base import UsersDraw, drawable, draws_from_stream, own_method
+from fastpipe.transforms.adapters import planned, recipe_of
 from fastpipe.transforms.converted import seen_through
 from fastpipe.types import Generators, ImageShape, ImageTransform, Recipe, Step
 
@@ -60,10 +61,8 @@ class Pipeline:
         known = self._members
         inner = members_of(transform)
         members: Sequence[object] = (transform,) if inner is None else inner
-        if len(members) == len(known) and all(map(is_, members, known)):
-            return True
-        flat = tuple(flatten(transform))  # there may be a nested Compose
-        return len(flat) == len(known) and all(map(is_, flat, known))
+        # There may be a nested Compose.
+        return are_same(members, known) or are_same(tuple(flatten(transform)), known)
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
         """Draws the recipe for an image; see `steps` for the arguments."""
@@ -104,27 +103,41 @@ class Pipeline:
 
 def _looks_at_shape(transform: object) -> bool:
     """True if a transform's steps may depend on the image's shape; fastpipe's classes declare if they don't."""
-    return bool(vars(type(transform)).get("_looks_at_shape", True))
+    return bool(own_attribute(type(transform), "_looks_at_shape", True))
 
 
 def _draws_nothing(transform: object) -> bool:
     """True if a transform's class declares that its steps are the same for each image."""
-    return bool(vars(type(transform)).get("_draws_nothing"))
+    return bool(own_attribute(type(transform), "_draws_nothing"))
 
 
 def _draws_from_python(transform: object) -> bool:
     """True if a draw may use Python's generator or numpy's, as the transform's class declares."""
-    own = getattr(transform, "_draws_from_python", None)
+    own = class_attribute(transform, "_draws_from_python")
     return not draws_from_stream(transform) if own is None else bool(own)
 
 
 LISTS = (list, tuple, torch.nn.ModuleList)
 
 
+def is_of_v2(adapted: object) -> bool:
+    """True for v2's transforms; of another library's, the adapter is asked: see `planned`."""
+    return own_method(adapted, "_plans_itself") is not None
+
+
 def members_within(transform: object) -> tuple[object, ...]:
-    """The transforms that a transform contains, whatever it does with them."""
-    found = getattr(transform, "transforms", None)
-    return tuple(found) if isinstance(found, LISTS) else ()
+    """The transforms that a known transform contains, whatever it does with them; none for a class of the user's."""
+    kind: object = type(transform)
+    if not _is_known(kind):
+        return ()
+    own = own_attributes(transform)
+    found = own.get("transforms", own.get("_modules", {}).get("transforms"))  # torch's modules keep theirs apart
+    return tuple(found) if issubclass(type(found), LISTS) else ()
+
+
+@lru_cache(maxsize=512)
+def _is_known(kind: type) -> bool:
+    return recipe_of(kind) is not None or any(home.startswith("fastpipe.") for _, home in modules_of(kind))
 
 
 def all_within(transform: object) -> Iterator[object]:
@@ -136,7 +149,8 @@ def all_within(transform: object) -> Iterator[object]:
 
 def _is_compose(transform: object) -> bool:
     """True if the class itself declares it; a derived class may do something else."""
-    return bool(vars(type(transform)).get("_is_compose"))
+    kind = type(transform)
+    return own_attribute(kind, "_is_compose") is True and module_of(kind).startswith("fastpipe.")
 
 
 def members_of(transform: Any) -> Sequence[ImageTransform] | None:
@@ -184,7 +198,7 @@ def drawn_from(members: Sequence[object], start: int, *, v2_alone: bool = False)
     of_v2 = True if v2_alone else None
     for end in range(start, len(members)):
         member = planned(members[end])
-        own = hasattr(member, "_plans_itself")
+        own = is_of_v2(member)
         if of_v2 not in (None, own) or not drawable(members[end]):
             return end
         of_v2 = own

@@ -13,6 +13,7 @@ from torch.utils.data import Dataset
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.interop import Foreign
 from fastpipe.interop.datasets.known import KnownClass, NotConvertible
+from fastpipe.plain_lookup import is_a, module_of, modules_of
 from fastpipe.transforms.adapters import look_up
 
 __all__ = ["convert_dataset", "is_known", "known_class"]
@@ -43,8 +44,8 @@ def convert_dataset(dataset: object, otherwise: Callable[[Foreign], object]) -> 
         return done[id(one)][1]
 
     def converted(one: object) -> object:
-        is_ours = isinstance(one, Dataset) and type(one).__module__.startswith("fastpipe.")
-        if is_ours or isinstance(one, ImageDataset):
+        is_ours = is_a(one, Dataset) and module_of(type(one)).startswith("fastpipe.")
+        if is_ours or is_a(one, ImageDataset):
             return one
         try:
             known = known_class(one)
@@ -57,7 +58,7 @@ def convert_dataset(dataset: object, otherwise: Callable[[Foreign], object]) -> 
 
 def is_known(dataset: object) -> bool:
     """True if an object's class, or a base of it, is in a table; a derived class may still make other samples."""
-    return isinstance(dataset, ImageDataset) or _find(type(dataset)) is not None
+    return is_a(dataset, ImageDataset) or _find(type(dataset)) is not None
 
 
 def known_class(dataset: object) -> KnownClass | None:
@@ -76,8 +77,8 @@ def known_class(dataset: object) -> KnownClass | None:
 
 def _find(kind: type) -> tuple[type, KnownClass] | None:
     """The first class in a class's MRO that a table has, and its row."""
-    for base in kind.__mro__:
-        module = look_up(_TABLES, base.__module__)
+    for base, home in modules_of(kind):
+        module = look_up(_TABLES, home)
         if module is not None:
             table: dict[str, KnownClass] = importlib.import_module(f"{__name__}.{module}").TABLE
             if base.__name__ in table:

@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from types import FunctionType
+from typing import Any, TypeAlias
 
 from fastpipe.interop import Foreign
 from fastpipe.transforms.adapters import NEUTRAL_NAMES
@@ -63,12 +64,14 @@ class KnownClass:
                     raise NotConvertible(f"its class {between.__name__} has a {name} of its own")
 
 
-def _is_of_library(method: object, base: type) -> bool:
+def _is_of_library(method: Any, base: type) -> bool:
     """True if a class's method is the library's own, defined in the library's file."""
-    function = getattr(method, "__func__", method)
-    home, code = str(getattr(function, "__module__", "")), getattr(function, "__code__", None)
+    function = method.__func__ if type(method) in (classmethod, staticmethod) else method
+    if not isinstance(function, FunctionType):
+        return False
+    home: str = function.__globals__.get("__name__", "")
     same_library = home.partition(".")[0] == base.__module__.partition(".")[0]
-    return same_library and code is not None and code.co_filename == getattr(sys.modules.get(home), "__file__", None)
+    return same_library and function.__code__.co_filename == getattr(sys.modules.get(home), "__file__", None)
 
 
 def copy_attributes(ours: object, original: object) -> None:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
+from types import FunctionType
 
 from fastpipe.datasets import detection
 from fastpipe.datasets.base import ImageDataset
@@ -95,11 +96,10 @@ def _check_loader(dataset: object) -> None:
     loader = vars(dataset).get("loader", default_loader)
     if loader is default_loader:
         return
-    name = (getattr(loader, "__module__", ""), getattr(loader, "__qualname__", ""))
+    is_function = isinstance(loader, FunctionType)
+    name = (loader.__module__, loader.__qualname__) if is_function else ("", type(loader).__qualname__)
     if name not in _LOADERS or getattr(sys.modules[name[0]], name[1], None) is not loader:
-        raise NotConvertible(
-            f"its loader {name[1] or type(loader).__name__} isn't torchvision's default_loader or pil_loader"
-        )
+        raise NotConvertible(f"its loader {name[1]} isn't torchvision's default_loader or pil_loader")
     backend = sys.modules["torchvision"].get_image_backend()
     if name[1] == "default_loader" and backend != "PIL":
         raise NotConvertible(f"torchvision's image backend is {backend}")

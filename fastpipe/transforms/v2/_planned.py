@@ -31,6 +31,7 @@ from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
 from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run, fills_by_class, is_opened_file
+from fastpipe.transforms.pipeline import is_of_v2
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import Function, by_fastpipe, with_functional
@@ -111,7 +112,7 @@ class PlannedV2Compose(Planned, ComposePlanSlot):
 
 def _takes_samples(transform: object) -> bool:
     """True for v2's transforms, and thus for those drawn together with one; v1's take only an image."""
-    return hasattr(planned(transform), "_plans_itself")
+    return is_of_v2(planned(transform))
 
 
 _OWN_WAYS: dict[type, type[Planned]] = {theirs.Compose: PlannedV2Compose, theirs.RandomApply: PlannedApply}
@@ -158,7 +159,7 @@ def _is_planned(transform: theirs.Transform) -> bool:
     if transform._forward_hooks or transform._forward_pre_hooks or any(name in vars(transform) for name in _METHODS):
         return False
     members = map(planned, getattr(transform, "transforms", ()))
-    return all(hasattr(member, "_plans_itself") and member._plans_itself() for member in members)
+    return all(is_of_v2(member) and member._plans_itself() for member in members)
 
 
 def planned_class(base: Any, module: str, **own: object) -> type:
