@@ -1,14 +1,15 @@
-"""Processes that ``multiprocessing`` starts: they have the hooks, too, and write a ledger for their parent."""
+"""Processes that this one starts: those forked or spawned have the hooks, too, and all write a ledger for it."""
 
 from __future__ import annotations
 
 import functools
 import os
 import sys
+from contextlib import suppress
 from types import ModuleType
 
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.patches import Function, Patches, as_builtin
 
 _IN_CHILD = """
 import sys
@@ -26,27 +27,48 @@ finally:
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Makes forked processes begin their own ledger, and spawned ones install the hooks before they import."""
-    if module.__name__ == "multiprocessing.util":
-        _make_folder_before_forks()
-        forks = [_Forks()]  # the module keeps only a weak reference
-        patches.at_undo(forks.clear)
-        module.register_after_fork(forks[0], _Forks.begin)
+    if module.__name__ == "os":
+        _watch_forks()
+    elif module.__name__ == "subprocess":
+        patches.wrap(module.Popen, "__init__", _starting)
     else:
         patches.wrap(module, "get_preparation_data", _with_installation)
 
 
 @functools.cache  # a registered function can't be removed
-def _make_folder_before_forks() -> None:
-    """Makes the folder for children's ledgers before the first fork, so that the child knows it."""
+def _watch_forks() -> None:
+    """Has each forked process begin its ledger, in a folder that is made before, so that both processes know it."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=_make_folder)
+        os.register_at_fork(before=_make_folder, after_in_child=_begin_forked)
 
 
 def _make_folder() -> None:
     from fastpipe.hooks.installation import are_in_place
 
     if are_in_place():
-        LEDGER.folder()
+        with suppress(OSError):  # a full disk: the children's images aren't counted
+            LEDGER.folder()
+
+
+def _begin_forked() -> None:
+    from fastpipe.hooks.installation import are_in_place
+
+    if are_in_place() and LEDGER.has_folder:
+        with suppress(OSError):
+            _begin(LEDGER.folder())
+
+
+def _starting(plain: Function) -> Function:
+    """Wraps ``Popen.__init__``: makes the folder for a program that is started by ``fastpipe run``, which finds it."""
+
+    def __init__(self: object, *args: object, **options: object) -> None:
+        command = args[0] if args else options.get("args")
+        words = command if isinstance(command, (list, tuple)) else [command]
+        if any("fastpipe" in word for word in words if isinstance(word, str)):
+            _make_folder()
+        plain(self, *args, **options)
+
+    return __init__
 
 
 def _with_installation(plain: Function) -> Function:
@@ -91,17 +113,19 @@ def begin_account(folder: str) -> None:
         _begin(folder)
 
 
-class _Forks:
-    """Begins ledgers in forked processes, as long as the object exists."""
-
-    def begin(self) -> None:
-        """Begins the ledger of this process, which has just been forked."""
-        _begin(LEDGER.folder())
-
-
 def _begin(folder: str) -> None:
     """Begins a child's ledger, which is written when the process ends."""
-    from multiprocessing.util import Finalize
-
     LEDGER.begin_child(folder)
-    Finalize(LEDGER, LEDGER.flush_child, args=(True,), exitpriority=0)
+    _flush_before_exit()
+
+
+@functools.cache  # a child's own children inherit the function
+def _flush_before_exit() -> None:
+    """Has ``os._exit``, by which most forked processes end, write the ledger first."""
+    plain = os._exit
+
+    def _exit(status: int) -> None:
+        LEDGER.flush_child(True)
+        plain(status)
+
+    setattr(os, "_exit", as_builtin(plain, _exit))  # noqa: B010 # typed as a function that never returns

@@ -244,8 +244,14 @@ class Ledger:
             self._folder, self._owner = make_folder()
         return self._folder
 
-    def remove_folder(self) -> None:
-        """Removes the folder, if this process has made it; called when no report can be asked for any more."""
+    @property
+    def has_folder(self) -> bool:
+        """True if the folder has been made, by this process or by one that started it."""
+        return self._folder is not None
+
+    def end(self) -> None:
+        """Writes a child's ledger for the last time; removes the folder that this process has made."""
+        self.flush_child(is_end=True)
         if self._owner is not None and self._folder is not None:
             remove_folder(self._folder, self._owner)
 
@@ -281,6 +287,16 @@ class Ledger:
                 going_on.unlink(missing_ok=True)
         except OSError:
             pass  # the parent has ended, and removed its folder
+
+    def hand_up(self, folder: str) -> None:
+        """Writes all that is counted here for the process that has started this one as a program of its own.
+
+        Args:
+            folder: that process's folder.
+        """
+        sites, notes = self.total()
+        with contextlib.suppress(OSError):  # that process has ended
+            _write(Path(folder) / f"{os.getpid()}-{secrets.token_hex(4)}{_ENDED}", sites, notes)
 
     def fold_ended(self) -> None:
         """Merges the ledger files of ended children, before another child starts."""
@@ -339,4 +355,4 @@ def _write(path: Path, sites: Iterable[Site], notes: Iterable[str]) -> None:
 
 
 LEDGER = Ledger()
-atexit.register(LEDGER.remove_folder)  # registered first here, so called after all that is registered later
+atexit.register(LEDGER.end)  # registered first here, so called after all that is registered later

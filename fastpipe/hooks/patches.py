@@ -104,7 +104,7 @@ class Patches:
 
         # TorchScript compiles the original.
         vars(replaced).update({"__script_if_tracing_wrapper": True, "__original_fn": original})
-        self.put(owner, name, _Builtin(original, replaced) if inspect.isbuiltin(original) else replaced)
+        self.put(owner, name, as_builtin(original, replaced) if inspect.isbuiltin(original) else replaced)
 
     def put(self, owner: object, name: str, value: object) -> None:
         """Sets an attribute until `undo`."""
@@ -188,6 +188,11 @@ class _Builtin:
 
     def __repr__(self) -> str:
         return repr(self._plain)
+
+
+def as_builtin(plain: object, function: Function) -> object:
+    """A replacement for a builtin function, made of another function."""
+    return _Builtin(plain, function)
 
 
 def before(function: object) -> object:

@@ -15,7 +15,9 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from typing import TYPE_CHECKING, NoReturn, TypedDict
 
 from fastpipe.errors import ConfigError
+from fastpipe.hooks.account_folder import folder_of_ancestor
 from fastpipe.hooks.installation import install
+from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.ranks import LAUNCH, rank
 from fastpipe.hooks.summary import report
 from fastpipe.standard_error import StandardError
@@ -80,7 +82,7 @@ def run_script(
     """
     report_to = None if report_to is None else os.path.abspath(report_to)
     output = StandardError()
-    atexit.register(_report_at_exit, os.getpid(), output, report_to, quiet)
+    atexit.register(_report_at_exit, os.getpid(), folder_of_ancestor(), output, report_to, quiet)
     options = [*(["--quiet"] if quiet else []), *([] if report_to is None else ["--report", report_to])]
     if report_on_signal:
         _report_at_signals(output)
@@ -188,13 +190,16 @@ def _report_at_signals(output: StandardError) -> None:
     os.register_at_fork(after_in_child=leave)
 
 
-def _report_at_exit(owner: int, output: StandardError, path: str | None, quiet: bool) -> None:
+def _report_at_exit(owner: int, parent: str | None, output: StandardError, path: str | None, quiet: bool) -> None:
+    """Prints and writes the report, and counts this process's images in that of its parent, if that has a folder."""
     if os.getpid() != owner:  # a forked process that ends by exiting normally
         return
     if LAUNCH.is_launcher:
         return
     account = report()
     number = rank()
+    if parent is not None and number == "0":
+        LEDGER.hand_up(parent)
     if not quiet and number == "0":
         output.write(f"\n{account}")
     if path is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import corpus
 import pytest
 from run_scripts import run_python
 
@@ -75,3 +77,67 @@ def test_checks_after_the_first_ones_take_a_hundredth_of_the_time(
     for passed, due in ((0.0, False), (399.0, False), (401.0, True)):
         now[0] = 1000.0 + passed
         assert site.is_check_due() is due
+
+
+# -- children that nobody but the script has started
+
+ENDS = {"os._exit": "os._exit(0)", "sys.exit": "sys.exit(0)", "an error": "raise ValueError", "its end": ""}
+FORKS = """
+import io, os, sys
+from torchvision_here import torchvision
+import torch
+from PIL import Image
+
+def make(count):
+    for number in range(count):
+        torchvision.transforms.functional.to_tensor(Image.open("photo.jpg").convert("RGB").resize((20, 30))).sum()
+
+if os.fork() == 0:
+    make(3)
+    if os.fork() == 0:
+        make(4)
+        END
+    else:
+        os.wait()
+        END
+else:
+    os.wait()
+"""
+PROGRAMS = """
+import subprocess, sys
+done = subprocess.run([sys.executable, "-m", "fastpipe", "run", "-q", "-m", "inner"], env=None)
+again = subprocess.run(["sh", "-c", f"'{sys.executable}' -m fastpipe run -q -m inner; true"])
+"""
+MAKES = """
+from torchvision_here import torchvision
+import torch
+from PIL import Image
+for number in range(5):
+    torchvision.transforms.functional.to_tensor(Image.open("photo.jpg").convert("RGB").resize((20, 30))).sum()
+"""
+
+
+def counted(folder: Path, code: str) -> dict[str, int]:
+    """The images of each site in the report of a script."""
+    (folder / "photo.jpg").write_bytes(corpus.jpeg(60, 80, seed=1))
+    (folder / "script.py").write_text(code)
+    made = run_python("-m", "fastpipe", "run", "--report", "report.json", "script.py", cwd=folder)
+    report = json.loads((folder / "report.json").read_text())
+    assert "nothing was accelerated" not in made.stderr
+    return {site["name"]: site["images"] for site in report["sites"]}
+
+
+@pytest.mark.needs_core
+@pytest.mark.needs_fork
+@pytest.mark.parametrize("end", ENDS)
+def test_children_of_os_fork_count_however_they_end(end: str, tmp_path: Path) -> None:
+    found = counted(tmp_path, FORKS.replace("END", ENDS[end]))
+    assert found == {"PIL.Image.open": 7, "torchvision.transforms.functional.to_tensor": 7}
+
+
+@pytest.mark.needs_core
+@pytest.mark.needs_fork
+def test_programs_count_that_a_script_starts_by_fastpipe_run(tmp_path: Path) -> None:
+    (tmp_path / "inner.py").write_text(MAKES)
+    found = counted(tmp_path, PROGRAMS)
+    assert found["PIL.Image.open"] == found["torchvision.transforms.functional.to_tensor"] == 10
