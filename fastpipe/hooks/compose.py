@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
 from fastpipe.hooks.kinds import is_array, is_pillow_image
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.originals import Originals, is_librarys
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import own_attributes
@@ -59,7 +59,11 @@ class ComposeCalls:
 
     def planned(self, members: object) -> ComposePlan | None:
         """The plan of the current members; None if the library has to call them."""
-        if self.site.is_off or torch_modes_active():
+        if self.site.is_off:
+            self.site.count_plain(DIFFERED)
+            return None
+        if torch_modes_active():
+            self.site.count_plain("called while a torch mode was active")
             return None
         plans = _plans()
         if not isinstance(members, plans.LISTS):
@@ -87,7 +91,10 @@ class ComposeCalls:
             plain: the library's own method.
         """
         call = self.planned(compose.transforms)
-        if call is None or not call.takes(image):
+        if call is not None and not call.takes(image):
+            self.site.count_plain("its fill depends on the image's class")
+            call = None
+        if call is None:
             return plain(compose, image)
         if self.site.is_check_due():
             return self._checked(call, image)

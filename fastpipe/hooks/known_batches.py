@@ -24,7 +24,7 @@ from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call, fall_back
 from fastpipe.hooks.compose import calls_back
 from fastpipe.hooks.fetchers import Fetcher, once_a_fetcher
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
@@ -82,6 +82,7 @@ class KnownBatches:
             source, numbers = place
             site = self._site(outer)
             if site.is_off:
+                site.count_plain(DIFFERED, len(indices))
                 return None
             before = GeneratorStates.of()
             if site.is_check_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):

@@ -51,6 +51,10 @@ def named(error: BaseException) -> str:
         return type(error).__name__
 
 
+DIFFERED = "a check found a difference"
+"""The reason for the report, for images of a site that is off."""
+
+
 @dataclass
 class Site:
     """A hooked transform, dataset, library function or loader.
@@ -116,6 +120,11 @@ class Site:
     def count_failed(self, error: Exception, images: int = 1) -> None:
         """Counts images made in the plain way because fastpipe failed."""
         self.count_plain(failure(error), images)
+
+    def take_back(self, reason: str) -> None:
+        """Counts an image for the plain way that was counted for fastpipe's when it was opened."""
+        self.images -= 1
+        self.count_plain(reason)
 
     def is_check_due(self, images: int = 1) -> bool:
         """True if one of the next images has to be checked."""

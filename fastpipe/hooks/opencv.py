@@ -17,7 +17,7 @@ from struct import error as StructError
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.functions import FasterFunction, counted
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, before
 from fastpipe.plain_way import plainly
@@ -41,7 +41,10 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces ``imread`` and ``imdecode``."""
+    """Replaces ``imread`` and ``imdecode``; has the report count files of several images, which OpenCV decodes."""
+    for name in ("imreadmulti", "imdecodemulti", "imreadanimation", "imdecodeanimation"):
+        if hasattr(module, name):
+            patches.wrap(module, name, counted(f"cv2.{name}", "fastpipe decodes no files of several images"))
     is_limited = any(name in os.environ for name in _LIMITS)
     if is_limited:
         LEDGER.note(f"cv2.imread and cv2.imdecode are OpenCV's own: {', '.join(_LIMITS)} limit what they read.")
@@ -110,7 +113,7 @@ def _file(filename: object = None, flags: object = 1) -> Encoded | str:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
-            return "what is no file, or a huge one"
+            return "not a file, or one of more than 1 GiB"
         data = os.read(descriptor, status.st_size + 1)
     except OSError:
         return "files that can't be read"

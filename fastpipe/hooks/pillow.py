@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.patches import Function, Patches
+from fastpipe.hooks.pillow_openers import count_others
 from fastpipe.hooks.recording import ImageFunction
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def hook(module: ModuleType, patches: Patches) -> None:
     for name in _RECORDED.get(module.__name__, ()):
         patches.wrap(module, name, partial(ImageFunction, f"{module.__name__}.{name}", recorded="functions"))
     if module.__name__ == "PIL.Image":
+        count_others(module, patches)
         for method in (_resize, _transform, _filter):
             name = method.__name__.removeprefix("_")
             patches.wrap(module.Image, name, partial(ImageFunction, f"PIL.Image.Image.{name}", gains=method))

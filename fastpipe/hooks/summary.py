@@ -210,7 +210,7 @@ def _left(sites: Sequence[Site]) -> list[str]:
     lines = []
     for site in sites:
         for reason, images in sorted(site.left.items(), key=lambda item: -item[1]):
-            lines.append(f"left as it was: {site.name}, {_images(images)}: {reason}.")
+            lines.append(f"left as it was: {site.name}, {_images(images)}: {reason.rstrip('.')}.")
     return lines
 
 

@@ -15,7 +15,7 @@ from fastpipe.clock import clock
 from fastpipe.core.encoded import JpegOrPng, as_jpeg, jpeg_or_png
 from fastpipe.errors import ReaderError
 from fastpipe.hooks.checking import OTHER_VALUES, SiteAccount, check_value
-from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.patches import Function
 from fastpipe.plain_way import plainly
 from fastpipe.program.core_job import Encoded
@@ -64,18 +64,21 @@ class TensorFiles:
         site = LEDGER.site("function", f"torchvision.io.{self._name}")
         names = _ARGUMENTS[self._name]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
-        if site.is_off or len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
-            return self._plain(*args, **kwargs)
+        if len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
+            return self._plain(*args, **kwargs)  # with an error
+        if site.is_off:
+            return self._left(site, DIFFERED, args, kwargs)
         names_given = any(isinstance(given.get(name), (str, os.PathLike)) for name in ("input", "mode"))
         if names_given and not _TAKES_NAMES:
             return self._plain(*args, **kwargs)
-        if torch_modes_active() or str(given.get("device", "cpu")) != "cpu":
-            return self._plain(*args, **kwargs)
+        if str(given.get("device", "cpu")) != "cpu":
+            return self._left(site, "decoded on a device", args, kwargs)
+        if torch_modes_active():
+            return self._left(site, "called while a torch mode was active", args, kwargs)
         begun = clock()
         data = self._data_of(given["input"])
         if isinstance(data, str):
-            site.count_plain(data)
-            return self._plain(*args, **kwargs)
+            return self._left(site, data, args, kwargs)
         tensor = self._opened(data, given, site)
         if isinstance(tensor, str):
             site.count_plain(tensor)
@@ -85,13 +88,18 @@ class TensorFiles:
         site.count(clock() - begun)
         return tensor
 
+    def _left(self, site: Site, reason: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        tensor = self._plain(*args, **kwargs)
+        site.count_plain(reason)
+        return tensor
+
     def _data_of(self, given: object) -> bytes | str:
         """The bytes of a file, or of a uint8 tensor (copied, as it may be overwritten); or a reason to leave it."""
         if type(given) is torch.Tensor:
             if given.dtype != torch.uint8 or given.ndim != 1 or not given.is_cpu or not given.is_contiguous():
-                return "no tensor of bytes"
+                return "not a tensor of bytes in a row"
             if given.numel() < LEAST_BYTES:
-                return "a small image"
+                return f"a file of less than {LEAST_BYTES:,} bytes, which torchvision decodes as fast"
             array = given.numpy()
             known = array[: len(PACKED_SIGNATURE)].tobytes().startswith(_MAGIC[self._name])
             return array.tobytes() if known else "neither a JPEG nor a PNG"
@@ -109,7 +117,7 @@ class TensorFiles:
         if mode is None or type(turns) is not bool:
             return "arguments of another kind"
         if not core.available():
-            return "fastpipe's core isn't there"
+            return core.why_not()
         if not data.startswith(_MAGIC[self._name]):
             return "neither a JPEG nor a PNG"
         found = jpeg_or_png(data)
@@ -125,7 +133,7 @@ class TensorFiles:
             return "a JPEG in 4:4:0, whose chroma older versions of torchvision's libjpeg don't smooth"
         pixels, limit = header.height * header.width, readers.pixel_limit()
         if pixels < LEAST_PIXELS:
-            return "a small image"
+            return f"an image of less than {LEAST_PIXELS:,} pixels, which torchvision decodes as fast"
         channels = _channels_of(header, mode)
         if not channels:
             return f"mode {mode} of a {header.color_space} {header.format}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from fastpipe.hooks.functions import counted
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pending_tensors import record_functions
 
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces ``decode_image``, which ``read_image`` calls, and ``decode_jpeg``."""
+    """Replaces ``decode_image``, which ``read_image`` calls, and ``decode_jpeg``; has the report count the others."""
+    for name in ("decode_png", "decode_webp", "decode_gif", "decode_avif", "decode_heic"):
+        if hasattr(module.image, name) and hasattr(module, name):
+            patches.wrap(module.image, name, counted(f"torchvision.io.{name}", "decode_image is accelerated, not this"))
+            patches.put(module, name, getattr(module.image, name))
     for name in ("decode_image", "decode_jpeg"):
         patches.wrap(module.image, name, _replacing(name, patches), _restoring)
         patches.put(module, name, getattr(module.image, name))

@@ -20,7 +20,16 @@ from fastpipe import core
 from fastpipe.paths import check_regular
 from fastpipe.pending import set_class
 from fastpipe.pillow.held import MOST_OPEN, Held
-from fastpipe.pillow.lazy_file import OWN_MODES, SIXTEEN_BITS, TO_RGB, LazyFile, LazyJpeg, LazyPng, begin_lazy
+from fastpipe.pillow.lazy_file import (
+    OWN_MODES,
+    SIXTEEN_BITS,
+    TO_RGB,
+    LazyFile,
+    LazyJpeg,
+    LazyPng,
+    OnRefusal,
+    begin_lazy,
+)
 from fastpipe.pillow.lazy_source import Check, OnMistake
 from fastpipe.pillow.packed_files import Accept, Opener, accepting_packed, begins_packed, restoring
 from fastpipe.pillow.unread import open_packed, open_unread
@@ -44,7 +53,10 @@ OPEN_FILES: Held[LazyFile] = Held(MOST_OPEN, _close_file)
 
 
 def adopt(
-    image: ImageFile.ImageFile, check: Check | None = None, on_mistake: OnMistake | None = None
+    image: ImageFile.ImageFile,
+    check: Check | None = None,
+    on_mistake: OnMistake | None = None,
+    on_refusal: OnRefusal | None = None,
 ) -> ImageFile.ImageFile:
     """Makes a file that Pillow has just opened decode by the core, if the core can; returns the same object.
 
@@ -52,19 +64,16 @@ def adopt(
         image: the file's image.
         check: makes the pixels of the image, and of images derived from it, by Pillow, too, and compares them.
         on_mistake: is called with errors of fastpipe's that Pillow doesn't have: see `LazySource`.
+        on_refusal: is called with the reason if Pillow has to decode the file after all.
     """
     if type(image) is JpegImagePlugin.JpegImageFile and image.mode in OWN_MODES:
         kind: type[LazyFile] = LazyJpeg
-    elif (
-        type(image) is PngImagePlugin.PngImageFile
-        and not image.is_animated
-        and image.mode in (*OWN_MODES, *TO_RGB, SIXTEEN_BITS)
-    ):
+    elif type(image) is PngImagePlugin.PngImageFile and not image.is_animated and image.mode in _PNG_MODES:
         kind = LazyPng
     else:
         return image
     if core.available():
-        begin_lazy(image, [*image.tile], check, on_mistake)
+        begin_lazy(image, [*image.tile], check, on_mistake, on_refusal)
         set_class(image, kind)
         if isinstance(image, LazyFile) and image.filename:  # else it was opened by the caller
             OPEN_FILES.add(image)
@@ -77,13 +86,14 @@ def open_lazily(
     filename: str | bytes,
     check: Check | None = None,
     on_mistake: OnMistake | None = None,
+    on_refusal: OnRefusal | None = None,
 ) -> ImageFile.ImageFile:
     """Opens a file by one of Pillow's openers, and makes it decode by the core if the core can.
 
     Args:
         opener: the opener that is registered for the file's format.
         file, filename: the arguments that ``Image.open`` gives to the opener.
-        check, on_mistake: see `adopt`.
+        check, on_mistake, on_refusal: see `adopt`.
     """
     unread = None
     if opener is JpegImagePlugin.jpeg_factory and core.available():
@@ -91,10 +101,25 @@ def open_lazily(
         if unread is None and check is None:
             unread = open_unread(LazyJpeg, file, filename)
     if unread is not None:
-        begin_lazy(unread, None, check, on_mistake)
+        begin_lazy(unread, None, check, on_mistake, on_refusal)
         return unread
     image = restoring(opener)(file, filename)
-    return image if check is None and _is_tiny(image) else adopt(image, check, on_mistake)
+    return image if check is None and _is_tiny(image) else adopt(image, check, on_mistake, on_refusal)
+
+
+def why_by_pillow(image: ImageFile.ImageFile) -> str:
+    """Why Pillow decodes a file of JPEG's or PNG's opener that `open_lazily` hasn't made lazy, for the report."""
+    if not core.available():
+        return core.why_not()
+    if image.format not in _FORMATS:  # MPO
+        return f"{image.format}, which fastpipe doesn't decode"
+    if image.mode not in (OWN_MODES if image.format == "JPEG" else _PNG_MODES):
+        return f"{image.format} in mode {image.mode}, which fastpipe doesn't decode"
+    if getattr(image, "is_animated", False):
+        return "animated PNG"
+    if _is_tiny(image):
+        return "PNG of few pixels, which Pillow decodes as fast"
+    return f"{image.format} of a class of somebody's own"
 
 
 def _is_tiny(image: ImageFile.ImageFile) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, update_wrapper, wraps
 from struct import unpack_from
-from typing import IO, TYPE_CHECKING, Any, ClassVar, SupportsIndex
+from typing import IO, TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeAlias
 from zlib import crc32
 
 import numpy as np
@@ -51,6 +51,8 @@ SIXTEEN_BITS = "I;16"
 TO_RGB = ("1", "LA", "P", "RGBA")
 """The modes from which the core can make the same pixels as Pillow's ``convert("RGB")``."""
 
+OnRefusal: TypeAlias = Callable[[str], object]
+
 BYTES: Held[LazySource] = Held(MOST_BYTES, LazySource.let_go)
 """Sources whose bytes are in memory for images without pixels."""
 
@@ -75,6 +77,9 @@ class LazyFile(_Base):
     _fastpipe_source: LazySource | None
     _fastpipe_check: Check | None = None
     _fastpipe_on_mistake: OnMistake | None = None
+    _fastpipe_on_refusal: OnRefusal | None = None
+    _fastpipe_refusal = ""
+    """Why the core doesn't decode the file, once it has been read."""
     _fastpipe_gave_array = False
     _fastpipe_is_loaded = False
     """True if Pillow would have decoded the file by now: ``load`` has been called, or an operation was recorded."""
@@ -127,9 +132,11 @@ class LazyFile(_Base):
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         found = self._found or self._read_from_start(file)
         if found is None or not (self._mode == SIXTEEN_BITS or readers.get_reader("core").accepts(found.stored)):
+            self._fastpipe_refusal = f"{self.format} that fastpipe's core doesn't decode"
             return None
         data, header, is_sound = found.data, found.stored, found.is_intact()
         if not is_sound and not (header.format == "PNG" and _is_whole_png(data, header)):
+            self._fastpipe_refusal = f"{self.format} that may be damaged, or has more after its pixels"
             return None
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
         encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
@@ -203,7 +210,23 @@ class LazyFile(_Base):
                     self._be_loaded()
                     return PendingPixels(self)
                 self._decode()
+            if self._im is None and self._fastpipe_on_refusal is not None:
+                on_refusal, self._fastpipe_on_refusal = self._fastpipe_on_refusal, None
+                on_refusal(self._why_by_pillow())
             return super().load()
+
+    def _why_by_pillow(self) -> str:
+        """Why Pillow has decoded the file, for the report."""
+        if self._fastpipe_refusal:
+            return self._fastpipe_refusal
+        if not self._loads_as_pillow():
+            return "somebody has replaced Pillow's load"
+        _, mode, size = self._fastpipe_opened
+        if (self._mode, self._size) != (mode, size) or self.decoderconfig not in ((), (1, 0)):
+            return "changed after it was opened, as by draft"
+        if mode not in OWN_MODES:
+            return f"{self.format} in mode {mode}, used without convert('RGB')"
+        return "closed or changed after it was opened"
 
     @property
     def im(self) -> ImagingCore:
@@ -396,7 +419,11 @@ def _opened(kind: type[ImageFile.ImageFile], filename: str | bytes, data: bytes)
 
 
 def begin_lazy(
-    image: Image.Image, tile: list[ImageFile._Tile] | None, check: Check | None, on_mistake: OnMistake | None
+    image: Image.Image,
+    tile: list[ImageFile._Tile] | None,
+    check: Check | None,
+    on_mistake: OnMistake | None,
+    on_refusal: OnRefusal | None,
 ) -> None:
     """Adds a lazy file's own attributes to an image that has just been opened.
 
@@ -404,6 +431,7 @@ def begin_lazy(
         image: the image, which gets the class `LazyJpeg` or `LazyPng`, or has it.
         tile: a copy of its ``tile``; None if Pillow hasn't read the header.
         check, on_mistake: see `LazySource`.
+        on_refusal: is called with the reason if Pillow has to decode the file.
     """
     own = vars(image)
     own["_fastpipe_opened"] = tile, image._mode, image._size
@@ -412,6 +440,8 @@ def begin_lazy(
         own["_fastpipe_check"] = check
     if on_mistake is not None:
         own["_fastpipe_on_mistake"] = on_mistake
+    if on_refusal is not None:
+        own["_fastpipe_on_refusal"] = on_refusal
 
 
 def _is_whole_png(data: bytes, header: Header) -> bool:
