@@ -83,7 +83,10 @@ OPENED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: opened(corpus.save(PHOTO, "MPO", save_all=True, append_images=[PALETTE.convert("RGB")])),
         "MPO, which fastpipe doesn't decode",
     ),
-    "PNG of 16 bits": (lambda: opened(png(sixteen_bits())), "PNG in mode I;16, which fastpipe doesn't decode"),
+    "gray with alpha": (
+        lambda: opened(corpus.files()["png-gray-alpha"]).convert("I").load(),
+        "PNG in mode LA, used without convert('RGB')",
+    ),
     "CMYK": (
         lambda: opened(corpus.save(Image.fromarray(PHOTO).convert("CMYK"), "JPEG")).load(),
         "JPEG in mode CMYK, which fastpipe doesn't decode",
@@ -153,7 +156,6 @@ CV2: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "nowhere": (lambda folder: cv2.imread(str(folder / "nowhere.jpg")), "files that can't be opened"),
     "a folder": (lambda folder: cv2.imread(str(folder)), "not a file, or one of more than 1 GiB"),
-    "16 bits": (lambda folder: decoded(png(sixteen_bits())), "files that OpenCV may read otherwise"),
     "animated": (
         lambda folder: decoded(corpus.files()["png-animated"]),
         "files that OpenCV may read otherwise",
