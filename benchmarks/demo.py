@@ -9,7 +9,7 @@ photos, in any layout, and copies it, so that nothing is written among them. The
    this machine's own;
 2. compares finished samples with torchvision's, bit for bit, and the final states of the generators;
 3. times both `ImageFolder`s in one process and one thread, in interleaved rounds;
-4. times torch's `DataLoader` by `fastpipe run` and with exchanged imports, and `fastpipe.DataLoader`, with workers.
+4. times torch's `DataLoader` by `fastpipe run` and with swapped imports, and `fastpipe.DataLoader`, with workers.
 
 The exit status is 1 if a sample differs from torchvision's. Without torchvision it only shows fastpipe's figures.
 """
@@ -163,7 +163,7 @@ def samples_us(dataset: Any, number: int) -> float:
 def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds: int) -> list[Row]:
     """Times images a second of loaders with workers, with the training transform to floats.
 
-    The contenders are torchvision's `ImageFolder` in torch's loader under ``fastpipe run``, the same with exchanged
+    The contenders are torchvision's `ImageFolder` in torch's loader under ``fastpipe run``, the same with swapped
     imports, and `fastpipe.DataLoader`.
     """
     workers = min(default_workers(), 4)
@@ -178,7 +178,7 @@ def compare_loaders(root: Path, config: MachineConfig, torchvision: Any, rounds:
     if torchvision is not None:
         theirs = torchvision.datasets.ImageFolder(root, recipes(torchvision.transforms)[name])
         loaders = {"torchvision": loader(DataLoader, theirs), "fastpipe run": loader(DataLoader, theirs)}
-    loaders["imports exchanged"] = loader(DataLoader, ours)
+    loaders["imports swapped"] = loader(DataLoader, ours)
     loaders["fastpipe.DataLoader"] = loader(fastpipe.DataLoader, ours)
     passes = {who: partial(epoch_us, batches, who == "fastpipe run") for who, batches in loaders.items()}
     times = take_turns(passes, rounds, Rounds("loaders with workers").show)  # workers start in the untimed round
@@ -228,7 +228,7 @@ def print_rows(rows: list[Row]) -> None:
     table = Table(
         title="fastpipe beside torchvision; ms: an image, in one process; img/s: with workers",
         title_justify="left",
-        caption="imports exchanged: fastpipe's ImageFolder and transforms in torch's DataLoader",
+        caption="imports swapped: fastpipe's ImageFolder and transforms in torch's DataLoader",
         caption_justify="left",
         box=rich.box.SIMPLE_HEAD if console.is_terminal else rich.box.ASCII,
     )

@@ -45,11 +45,9 @@ def beside(rows: dict[str, Any], unit_us: float = 1e3, digits: int = 2) -> str:
     lines = []
     for name, row in rows.items():
         figures = {who: f"{found['us'] / unit_us:,.{digits}f}" for who, found in row.items()}
-        lines.append(
-            [name, figures["fastpipe"]]
-            + [f"{figures[who]} ({row[who]['times']:.2f}×)" if who in row else "" for who in others]
-        )
-    return table(["", "fastpipe", *others], lines)
+        pairs = [(figures[who], f"{row[who]['times']:.2f}×") if who in row else ("", "") for who in others]
+        lines.append([name, figures["fastpipe"], *(one for pair in pairs for one in pair)])
+    return table(["", "fastpipe", *(one for who in others for one in (who, "speed-up"))], lines)
 
 
 def in_turn(row: dict[str, Any], head: Sequence[str], texts: dict[str, str] | None = None) -> str:
@@ -299,7 +297,7 @@ AS_SCRIPTS = (
     ("untouched_workers", "image_folder", "`ImageFolder`, 2 workers"),
 )
 """Scripts whose figures README shows: file in docs/data, name, and description."""
-WITH_WORKERS = {"stock loader": "imports exchanged", "float32": "`fastpipe.DataLoader`"}
+WITH_WORKERS = {"stock loader": "imports swapped", "float32": "`fastpipe.DataLoader`"}
 COLORS = {"torchvision": "#e6550d", "albumentations": "#969696"}
 OURS = "#3182bd"
 
@@ -368,7 +366,7 @@ def readme_part(found: dict[str, Any]) -> str:
 
 {table(head, lines)}
 
-Imports exchanged: `transforms` and `ImageFolder` are fastpipe's, and torch's `DataLoader` stacks the samples.
+Imports swapped: `transforms` and `ImageFolder` are fastpipe's, and torch's `DataLoader` stacks the samples.
 `fastpipe.DataLoader`, which the lines above also import, makes whole batches.
 
 Single operations on arrays are {means["torchvision PIL"]:.1f} times as fast as torchvision's on PIL images and \

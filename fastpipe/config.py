@@ -83,7 +83,7 @@ class MachineConfig:
 
     Attributes:
         readers: format (``"jpeg"``, ``"png"``, ``"webp"``, …; MPO counts as jpeg) to the name of a reader;
-            the key ``"*"`` serves every format without a key of its own.
+            the key ``"*"`` is for every format without a key of its own.
         measured: format to reader to the median time of one region request, in microseconds: the figures behind the
             choice (under DataLoader workers, unless these were measured without any).
         versions: the versions of the measured libraries; empty for a choice made by hand.

@@ -10,7 +10,7 @@ FastpipeError
 ├── LoaderError        (RuntimeError)  a loader's worker died or stalled, or shared memory is too small for its batches
 ├── StoreError         (OSError)       a store that doesn't answer, or answers wrongly; names the URL
 ├── PlanError          (TypeError)     a transform or recipe that can't be planned or replayed as asked
-└── ReaderError        (ValueError)    a requested reader that can't serve
+└── ReaderError        (ValueError)    a requested reader that can't be used
     ├── UnknownReaderError             no reader of that name is registered
     ├── ReaderUnavailableError         registered, but its package or library doesn't load here
     ├── UnsupportedRequestError        the reader can't return that box or read that format
@@ -93,7 +93,7 @@ class PlanError(FastpipeError, TypeError):
 
 
 class ReaderError(FastpipeError, ValueError):
-    """A requested reader that can't serve."""
+    """A requested reader that can't be used."""
 
 
 class UnknownReaderError(ReaderError):

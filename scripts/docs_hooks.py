@@ -40,6 +40,11 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     return files
 
 
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Leads the links to stored notebooks, which work in the repository, to their pages."""
+    return re.sub(r"\]\(\.\./notebooks/(\w+)\.ipynb\)", r"](notebooks/\1.md)", markdown)
+
+
 def notebook_page(notebook: dict[str, Any]) -> str:
     """A stored notebook as Markdown."""
     parts = []

@@ -14,6 +14,7 @@ import importlib.util
 import itertools
 import json
 import re
+import runpy
 import subprocess
 import sys
 import types
@@ -325,6 +326,28 @@ def test_commands_on_the_pages_exist(path):
         known = {option for each in commands[words[0]].params for option in (*each.opts, *each.secondary_opts)}
         given = {word.partition("=")[0].strip("[],") for word in words if word.startswith(("-", "[-"))}
         assert given - {"-"} <= known | {"--help"}, line
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_links_of_pages_lead_to_files_of_the_repository(page):
+    """As they are read there; the site's own build checks the links of its pages."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        file = link.partition("#")[0]
+        if file and "://" not in link:
+            assert (page.parent / file).exists(), link
+
+
+def test_links_to_notebooks_lead_to_their_pages_on_the_site():
+    hooks = runpy.run_path(str(DOCS.parent / "scripts" / "docs_hooks.py"))
+    linked = set()
+    for page in DOCS.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        notebooks = re.findall(r"\]\(\.\./notebooks/(\w+)\.ipynb\)", text)
+        built = hooks["on_page_markdown"](text)
+        assert ".ipynb" not in re.findall(r"\]\(([^)]*)\)", built)
+        assert re.findall(r"\]\(notebooks/(\w+)\.md\)", built) == notebooks
+        linked |= set(notebooks)
+    assert len(linked) >= 5
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])

@@ -13,16 +13,27 @@ from typing import TextIO
 
 from fastpipe.atomic_write import NO_ROOM
 from fastpipe.cli._interrupt import INTERRUPTED, say_interrupted
-from fastpipe.errors import FastpipeError, FastpipeWarning
+from fastpipe.errors import (
+    ConfigError,
+    FastpipeError,
+    FastpipeWarning,
+    ReaderUnavailableError,
+    UnknownReaderError,
+    UnsupportedRequestError,
+)
 from fastpipe.hooks.run import ScriptAsked, ask_at_once, run_script
 from fastpipe.standard_error import print_error
+
+_USAGE = (ConfigError, UnknownReaderError, ReaderUnavailableError, UnsupportedRequestError)
+"""Errors for a value of an option that can't be used; what PATH is or holds isn't usage."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs ``fastpipe`` and exits.
 
     The exit status is 0 if nothing bad was found, 1 if something bad was found or for an error, which is explained in a
-    line, 2 for a wrong command line, 130 for Ctrl-C. ``fastpipe run`` ends with its script's exit status.
+    line, 2 for wrong usage (an unknown option, or a value of one that can't be used), 130 for Ctrl-C. ``fastpipe run``
+    ends with its script's exit status.
 
     Args:
         arguments: the arguments without the program's name; None for the process's own.
@@ -46,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(INTERRUPTED)
     except FastpipeError as error:
         print_error(f"fastpipe: error: {error}")
-        sys.exit(1)
+        sys.exit(2 if isinstance(error, _USAGE) else 1)
     except BrokenPipeError:  # the reader of the pipe has closed it
         _drop_output()
         sys.exit(1)

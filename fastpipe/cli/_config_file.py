@@ -128,7 +128,7 @@ def _print_readers(config: MachineConfig) -> None:
             check_readers({format: reader})
         except (ConfigError, ReaderError) as error:
             why = "doesn't load here" if isinstance(error, ReaderUnavailableError) else str(error).rstrip(".")
-            about = f"  ({why}: the built-in order serves)"
+            about = f"  ({why}: the built-in order is used)"
         print(f"  {format} = {reader}{about}")
     if not config.readers:
         print("  no reader chosen: built-in defaults")

@@ -13,7 +13,10 @@ from fastpipe.cli.parameters import Argument, Option
 def cache(
     folder: Annotated[
         str | None,
-        Argument(help="The folder of a fastpipe.Cache, with files of stores; without it, the cache of indexes."),
+        Argument(
+            metavar="PATH",
+            help="The folder of a fastpipe.Cache, with files of stores; without it, the cache of indexes.",
+        ),
     ] = None,
     clear: Annotated[bool, Option("--clear", help="Remove everything; needed files are made again.")] = False,
     check: Annotated[

@@ -19,7 +19,7 @@ def check(
     source: Annotated[
         str,
         Argument(
-            metavar="ROOT|INDEX",
+            metavar="PATH",
             help="A folder of class folders, or of images; a zip or tar of one; shards or Parquet files with images; "
             "the folder of an index; a list (.txt, .csv, .parquet); or one image.",
         ),

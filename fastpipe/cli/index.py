@@ -19,8 +19,9 @@ def index(
     root: Annotated[
         str,
         Argument(
+            metavar="PATH",
             help="The folder that holds one folder for each class, or a zip or tar of it; or shards ('shards/*.tar') "
-            "or Parquet files, with --label for the place of the labels."
+            "or Parquet files, with --label for the place of the labels.",
         ),
     ],
     refresh: Annotated[
@@ -72,11 +73,15 @@ def index(
                 image_index = ImageIndex.load_or_build(folder_source(root, IMG_EXTENSIONS, options), location)
     except OSError as error:  # no such folder, or no class in it
         raise DatasetError(str(error)) from error
+    if not len(image_index):
+        raise DatasetError(
+            f"there is no image in {root}: ImageFolder takes files that end in {', '.join(IMG_EXTENSIONS)}"
+        )
     statistics = index_statistics(image_index) if stats or json is not None else {}
     if write_json_if_asked(json, statistics, quiet):
         _print(image_index, statistics if stats else {})
     if image_index.location is None:  # the index wasn't written; a warning has said why
-        raise DatasetError(f"the index of {image_index.root} isn't kept: give --at a folder on a disk with room")
+        raise DatasetError(f"the index of {image_index.root} isn't kept: give --at a folder that can be written")
 
 
 def _from_here(location: Path) -> Path:
@@ -86,10 +91,11 @@ def _from_here(location: Path) -> Path:
 
 
 def _print(index: ImageIndex, statistics: dict[str, Any]) -> None:
-    from fastpipe.reporting.output import wrap_text
+    from fastpipe.reporting.output import pluralize, wrap_text
     from fastpipe.reporting.tables import ReportTable
 
-    print(wrap_text(f"{len(index)} files in {len(index.classes)} classes of {index.root}"))
+    files, classes = pluralize(len(index), "file"), pluralize(len(index.classes), "class")
+    print(wrap_text(f"{files} in {classes} of {index.root}"))
     state = "up to date" if index.origin == "opened" else index.origin
     location = "in memory only" if index.location is None else _from_here(index.location)
     print(wrap_text(f"index: {location} ({state})"))

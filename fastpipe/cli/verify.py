@@ -56,5 +56,5 @@ def verify(
     if write_json_if_asked(json, certificate.to_dict(), quiet):
         print(certificate)
         if out is not None:
-            print(f"The worst image: {out}")
+            print(f"{'Picture' if certificate.worst is None else 'The worst image'}: {out}")
     raise click.exceptions.Exit(0 if certificate.holds else 1)

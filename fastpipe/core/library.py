@@ -207,8 +207,8 @@ def available() -> bool:
 
 
 def why_not() -> str:
-    """Why the core isn't available, and what to do about it; empty if it is."""
-    return loaded().reason
+    """Why the core isn't available, and what to do about it; if it is, a line that says so."""
+    return loaded().reason or f"nothing is wrong: the core is available ({build()}; {isa()})"
 
 
 def isa() -> str:

@@ -141,8 +141,8 @@ class Arithmetic(IntFlag):
 Number = TypeVar("Number", ctypes.c_int32, ctypes.c_int64)
 
 
-def _of(kind: type[Number], *names: str) -> list[tuple[str, type[Number]]]:
-    """Fields of one type, in order."""
+def fields_of(kind: type[Number], *names: str) -> list[tuple[str, type[Number]]]:
+    """Fields of one type, in order, for ctypes: pairs of name and type."""
     return [(name, kind) for name in names]
 
 
@@ -150,8 +150,8 @@ _Field: TypeAlias = tuple[str, type[ctypes.c_void_p | ctypes.c_int64 | ctypes.c_
 
 _PIXELS: tuple[_Field, ...] = (
     ("data", ctypes.c_void_p),
-    *_of(ctypes.c_int64, "row_stride", "column_stride", "channel_stride"),
-    *_of(ctypes.c_int32, "height", "width", "channels"),
+    *fields_of(ctypes.c_int64, "row_stride", "column_stride", "channel_stride"),
+    *fields_of(ctypes.c_int32, "height", "width", "channels"),
 )
 
 
@@ -159,9 +159,9 @@ class RawHeader(ctypes.Structure):
     """fpc_header."""
 
     _fields_ = (
-        *_of(ctypes.c_int32, "height", "width", "components", "bit_depth", "color"),
+        *fields_of(ctypes.c_int32, "height", "width", "components", "bit_depth", "color"),
         ("sampling", ctypes.c_int32 * 4),
-        *_of(
+        *fields_of(
             ctypes.c_int32, "progressive", "orientation", "multi_picture", "plain", "format", "transparency", "animated"
         ),
         ("data_offset", ctypes.c_int64),
@@ -173,10 +173,10 @@ class RawFile(ctypes.Structure):
 
     _fields_ = (
         ("path", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "offset", "length"),
+        *fields_of(ctypes.c_int64, "offset", "length"),
         ("data", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "size", "max_bytes"),
-        *_of(ctypes.c_int32, "status", "os_error", "header_status", "is_head"),
+        *fields_of(ctypes.c_int64, "size", "max_bytes"),
+        *fields_of(ctypes.c_int32, "status", "os_error", "header_status", "is_head"),
         ("header", RawHeader),
     )
 
@@ -186,18 +186,18 @@ class RawArray(ctypes.Structure):
 
     _fields_ = (
         ("path", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "offset", "length"),
+        *fields_of(ctypes.c_int64, "offset", "length"),
         ("header", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "header_size", "planes", "height", "width", "top", "left", "rows", "columns"),
+        *fields_of(ctypes.c_int64, "header_size", "planes", "height", "width", "top", "left", "rows", "columns"),
         ("out", ctypes.c_void_p),
-        *_of(ctypes.c_int32, "item", "status", "os_error", "reserved"),
+        *fields_of(ctypes.c_int32, "item", "status", "os_error", "reserved"),
     )
 
 
 class RawBox(ctypes.Structure):
     """fpc_box."""
 
-    _fields_ = (*_of(ctypes.c_int32, "top", "left", "height", "width"),)
+    _fields_ = (*fields_of(ctypes.c_int32, "top", "left", "height", "width"),)
 
 
 class RawSink(ctypes.Structure):
@@ -205,7 +205,7 @@ class RawSink(ctypes.Structure):
 
     _fields_ = (
         *_PIXELS,
-        *_of(ctypes.c_int32, "dtype", "flags"),
+        *fields_of(ctypes.c_int32, "dtype", "flags"),
         ("mean", ctypes.c_float * 3),
         ("std", ctypes.c_float * 3),
     )
@@ -230,12 +230,12 @@ class RawJob(ctypes.Structure):
         ("path", ctypes.c_char_p),
         ("data", _Data),
         ("pixels", ctypes.c_void_p),
-        *_of(ctypes.c_int64, "offset", "length"),
+        *fields_of(ctypes.c_int64, "offset", "length"),
         ("box", RawBox),
-        *_of(ctypes.c_int32, "expected_height", "expected_width"),
-        *_of(ctypes.c_int64, "max_pixels", "max_bytes"),
+        *fields_of(ctypes.c_int32, "expected_height", "expected_width"),
+        *fields_of(ctypes.c_int64, "max_pixels", "max_bytes"),
         ("operations", ctypes.c_void_p),
-        *_of(ctypes.c_int32, "operation_count", "indices"),
+        *fields_of(ctypes.c_int32, "operation_count", "indices"),
         ("sink", RawSink),
-        *_of(ctypes.c_int32, "status", "os_error", "row", "warned"),
+        *fields_of(ctypes.c_int32, "status", "os_error", "row", "warned"),
     )

@@ -74,7 +74,7 @@ def of_class(name: str, text: str) -> AnnotationError:
 
 
 def said(error: Exception) -> str:
-    """What is wrong with an annotation."""
+    """The words for an annotation's error."""
     if isinstance(error, KeyError) and error.args:
         return f"there is no {error.args[0]!r}"
     return f"{type(error).__name__}: {str(error).rstrip('.')}"

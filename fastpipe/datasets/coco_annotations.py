@@ -63,7 +63,7 @@ class ImageAnnotations:
         raise NotImplementedError
 
     def made(self, number: int, make: Callable[[list[Record]], ResultT]) -> ResultT:
-        """What a function makes of an image's records; its error becomes one that names the file and the annotation."""
+        """Calls a function with an image's records; an error of it names the file and the annotation."""
         records = self.records(number)
         try:
             return make(records)

@@ -459,7 +459,7 @@ ResultT = TypeVar("ResultT")
 
 
 def _of_objects(path: str, tree: Record, make: Callable[[list[Record]], ResultT]) -> ResultT:
-    """What a function makes of the objects of an annotation file; its error becomes one that names the object."""
+    """Calls a function with the objects of an annotation file; an error of it names the object."""
     try:
         objects = tree["annotation"]["object"]
         return make(objects)

@@ -102,5 +102,5 @@ def in_epochs(epochs: Mapping[SharedEpoch, int]) -> Iterator[None]:
         _here.reset(token)
 
 
-# Values in the place of the first sample's index.
+# Sentinels stored instead of the first sample's index.
 _CHOSEN, _COUNTED = -(1 << 62), -(1 << 62) + 1

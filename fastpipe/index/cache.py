@@ -125,7 +125,9 @@ def _kept(source: IndexSource, location: Path, *, required: bool) -> KeptIndex:
                 kept, known, reason = _open_and_compare(source, location)
                 if kept is not None and not reason:
                     return kept
-        if kept is not None and kept.listing.table.sizes is not None:  # asked for once, they are kept up to date
+        if (
+            kept is not None and kept.listing.table.sizes is not None
+        ):  # a kept index that has sizes is rebuilt with sizes
             source = replace(source, options=replace(source.options, sizes=True))
         listing = source.list_files(known)
         if kept is not None and listing.equals(kept.listing):

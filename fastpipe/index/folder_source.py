@@ -61,7 +61,8 @@ class FolderSource(IndexSource):
         if unreadable:
             named = ", ".join(unreadable[:_NAMED]) + (", …" if len(unreadable) > _NAMED else "")
             warnings.warn(
-                f"{len(unreadable)} folders of {self.root} can't be listed, so their images are missing: {named}. "
+                f"{len(unreadable)} folder{'s' * (len(unreadable) != 1)} of {self.root} can't be listed, so images are "
+                f"missing: {named}. "
                 "Check their permissions.",
                 FastpipeWarning,
                 stacklevel=7,

@@ -214,7 +214,9 @@ class ImageIndex:
 
     def __repr__(self) -> str:
         where = "in memory" if self.location is None else f"at {self.location}"
-        return f"ImageIndex({len(self)} files in {len(self.classes)} classes, root={self.root!r}, {where})"
+        files = f"{len(self)} file{'s' * (len(self) != 1)}"
+        classes = f"{len(self.classes)} class{'es' * (len(self.classes) != 1)}"
+        return f"ImageIndex({files} in {classes}, root={self.root!r}, {where})"
 
     def __reduce__(self) -> tuple[object, ...]:
         if self.location is not None and format.keep_for_pickle(self.location, self.generation):

@@ -93,7 +93,7 @@ class BatchMaker:
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Says that no further tasks come: the thread ends after the last one."""
+        """Lets the thread end after the last task: no further ones come."""
         with self._changed:
             self._more = False
             self._changed.notify_all()

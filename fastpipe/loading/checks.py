@@ -26,7 +26,7 @@ from fastpipe.memory.shm_pool import too_small
 from fastpipe.rng import keyed_generators
 from fastpipe.types import ImageShape
 
-# Batches have one size whatever the images' sizes are, so any shape serves to draw it; no file is read.
+# Batches have one size whatever the images' sizes are, so any shape will do to draw it; no file is read.
 _ANY_SHAPE = ImageShape(480, 640)
 _EPOCH_FOR_A_WORKER = 10_000  # images, some seconds: threads in the training process would slow it by 10% or more
 _ROOM_FOR_A_WORKER = 1 << 30  # bytes of shared memory: containers often have 64 MB, too little for a few batches

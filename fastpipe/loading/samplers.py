@@ -40,7 +40,7 @@ from fastpipe.loading.resumable import (
 from fastpipe.loading.weighted import ClassBalancedSampler, WeightedSampler
 
 Index = TypeVar("Index", covariant=True, default=int)
-"""What torch's sampler is generic in."""
+"""The parameter of torch's generic sampler."""
 
 __all__ = [
     "ClassBalancedSampler",

@@ -236,7 +236,7 @@ def _obstacle(loader: LoaderBase) -> str:
         warn_again(
             f"threads={loader.threads}: batches are made when they are requested, not ahead of time, since {obstacle} "
             "is Python code: it may draw from this thread's generators, and holds the interpreter's lock. Workers "
-            f"serve it better: num_workers={max(1, usable_cpus() - 1)}."
+            f"are faster for it: num_workers={max(1, usable_cpus() - 1)}."
         )
     return obstacle
 

@@ -169,7 +169,7 @@ def tune(
     if obstacle and any(image_datasets(dataset)):
         note = (
             f"Threads without workers can't make batches ahead: {obstacle} is Python code, which holds the "
-            "interpreter's lock. Workers serve it better."
+            "interpreter's lock. Workers are faster for it."
         )
     return Tuning(kwargs, chosen, tuple(trials), note)
 

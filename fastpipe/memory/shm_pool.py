@@ -36,7 +36,7 @@ _KEPT = 4
 """A batch counts as kept for long if it still exists after this many requests for each of the worker's pieces."""
 
 _freed: NDArray[np.uint8] = np.array([_FREE], np.uint8)
-"""The state that a piece gets when a batch is gone: another once the process has been forked since the batch came."""
+"""The state of a piece whose batch is gone: FREE; LEFT for batches from before a fork, which a child may read."""
 _owned: NDArray[np.bool_] = np.array([True])
 """False for batches that came before this process was forked off: its copies of them don't count."""
 

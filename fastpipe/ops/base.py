@@ -141,7 +141,7 @@ class Operation:
         drops_info: the result for a PIL image has no ``info``.
         takes_arrays_alone: `apply` takes no PIL image.
         least: `least_pixels` for RGB and for gray images, unless the class overrides that method.
-        moves_ahead: right after a conversion to a tensor, it may run before the conversion with the same bytes.
+        moves_ahead: commutes with the conversion to a tensor right before it, bit for bit.
     """
 
     __slots__ = ("interned",)

@@ -64,7 +64,7 @@ BY_PIXEL = frozenset(
 )
 """Functions for which each pixel of the result depends on the same pixel of the input alone."""
 _ROUNDED_BY_PLACE = frozenset({"adjust_hue", "adjust_saturation"})
-"""Those for which torch rounds the last values of a plane of float16 or bfloat16 otherwise than the values before."""
+"""Operations for which torch rounds the last values of a float16 or bfloat16 plane differently from the others."""
 
 
 def tensor_operation(

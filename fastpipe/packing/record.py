@@ -286,7 +286,7 @@ def _in_words(name: str, value: Any) -> str:
         return f"by fastpipe {value}"
     if name == "labels" and not isinstance(value, str):
         names = ", ".join((value or ())[:5]) + (", …" if len(value or ()) > 5 else "")
-        return "without labels" if value is None else f"with {len(value)} classes ({names})"
+        return "without labels" if value is None else f"with {pluralize(len(value), 'class')} ({names})"
     if name == "labels":
         return "with labels that are names"
     if name == "columns":

@@ -69,7 +69,7 @@ class PackResult:
         return self.files - self.same_bytes - self.made_smaller
 
     def _compared(self) -> list[str]:
-        """Says in lines what the files of the target have in common with the source's files, as it was compared."""
+        """The lines about bytes and pixels: what the target's files share with the source's, as compared."""
         packs = self.command == "pack"
         if self.same_bytes == self.files:
             return [f"all of them {'give' if packs else 'are'} the original JPEGs, byte for byte"]

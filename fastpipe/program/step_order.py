@@ -15,7 +15,7 @@ class StepOrder(NamedTuple):
 
     Attributes:
         moved: the indices of the steps in the order in which they run; empty if that is the given order.
-        ahead: how many steps after the conversion to a tensor run before it, as the last steps on pixels.
+        ahead: the number of steps moved from after the conversion to a tensor to before it, as the last on pixels.
         pixels: number of steps on pixels, before the conversion to a tensor.
         reshaping: whether each step on pixels may change the shape.
         cut: number of first steps up to the last one that may need only a part of its input; see `Operation.narrows`.

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 
 class Recorded(Protocol):
-    """What is recorded on a file: the part of an image's or a tensor's record that its uses concern."""
+    """The part of an image's or a tensor's record that its uses concern: its file and recorded steps."""
 
     uses: int
     """How many times pixels have been made from it."""

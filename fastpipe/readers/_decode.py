@@ -213,7 +213,7 @@ def _pillow() -> PillowReader:
 
 
 def _complaint(pixels: object, header: Header) -> str:
-    """What is wrong with a reader's result; empty for pixels of the image's size."""
+    """The complaint about a reader's result; empty for pixels of the image's size."""
     wanted = (*header.size, 3)
     if not isinstance(pixels, np.ndarray):
         return f"gave {type(pixels).__name__}, not a uint8 array {wanted}"
@@ -345,7 +345,7 @@ def machine_config() -> MachineConfig:
             said = str(error).rstrip(".")
             warn_once(
                 f"{MachineConfig.path()} says {format} = {name!r}, which can't be followed: {said}. Built-in defaults "
-                "serve instead: same pixels, only slower. `fastpipe configure` measures and writes what there is here."
+                "are used: same pixels, only slower. `fastpipe configure` measures and writes what there is here."
             )
     dropped = len(kept) < len(given.readers)
     _followed = given, tuple(known_readers()) if dropped else (), replace(given, readers=kept) if dropped else given
@@ -378,7 +378,7 @@ def configured_reader(format: str, config: ReaderChoice | None = None) -> str | 
         from fastpipe.config import warn_once
 
         warn_once(
-            f"the config (its file, or FASTPIPE_READER) names {name!r}, and {error}. Built-in defaults serve instead: "
+            f"the config (its file, or FASTPIPE_READER) names {name!r}, and {error}. The built-in order is used: "
             "same pixels, only slower. `fastpipe configure` measures and writes what this environment has."
         )
         return None

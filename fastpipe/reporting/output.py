@@ -147,8 +147,9 @@ def format_bytes(count: float) -> str:
 
 
 def pluralize(count: int, thing: str) -> str:
-    """Formats a count with its noun: ``"1 worker"``, ``"2,000 workers"``."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    """Formats a count with its noun: ``"1 worker"``, ``"2,000 workers"``, ``"2 classes"``."""
+    ending = "" if count == 1 else "es" if thing.endswith(("s", "x", "ch", "sh")) else "s"
+    return f"{count:,} {thing}{ending}"
 
 
 def _unwritable(path: str | os.PathLike[str], option: str, error: OSError | ValueError) -> ConfigError:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def sample_key(seed: int, epoch: int, index: int) -> int:
-    """64 bits that are unrelated for any two different triples."""
+    """A seed of 64 bits hashed from (seed, epoch, index)."""
     return sample_keys(seed, epoch, (index,))[0]
 
 

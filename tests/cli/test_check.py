@@ -90,7 +90,7 @@ def test_a_sound_folder_is_exit_code_0(tmp_path: Path) -> None:
         (["x", "--decode", "half"], 2, "half"),
         (["x", "--timeout", "0"], 2, "more than 0"),
         (["x", "--jobs", "0"], 2, "jobs"),
-        (["x", "--report", "x.doc"], 1, ".csv, .json, .txt"),
+        (["x", "--report", "x.doc"], 2, ".csv, .json, .txt"),
         (["nowhere"], 1, "there is no nowhere"),
         (["."], 1, "no image"),
     ],

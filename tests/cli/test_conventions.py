@@ -84,6 +84,22 @@ def test_an_unknown_option_is_exit_code_2(name: str, capsys: pytest.CaptureFixtu
     assert printed.out == ""
 
 
+def test_the_path_of_images_has_one_name_in_all_commands() -> None:
+    names = {
+        parameter.metavar
+        for command in GROUP.commands.values()
+        for parameter in command.params
+        if parameter.param_type_name == "argument"
+    }
+    assert {name.strip("[]") for name in names} == {
+        "PATH",
+        "PATH|MODULE:NAME",
+        "SOURCE",
+        "TARGET",
+        "SCRIPT [ARGUMENTS]…",
+    }
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_place_that_isn_t_there_is_told_in_a_line(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code([name, os.path.join("no", "such", "place")]) in (1, 2)

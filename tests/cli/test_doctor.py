@@ -120,7 +120,7 @@ def test_what_cannot_be_written_is_said_before_measuring(
     monkeypatch.setattr(examine, "setup_of", lambda *arguments: pytest.fail("measured"))
     with pytest.raises(SystemExit) as caught:
         main(["doctor", str(root), *arguments])
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     assert message in capsys.readouterr().err.replace("\\", "/")
 
 

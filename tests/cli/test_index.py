@@ -13,6 +13,7 @@ from PIL import Image
 from fastpipe import ImageFolder
 from fastpipe.cli import main
 from fastpipe.cli.app import app
+from fastpipe.reporting.output import pluralize
 
 
 @pytest.fixture
@@ -81,6 +82,28 @@ def test_many_classes_are_shortened(tmp_path: Path) -> None:
         (tmp_path / f"c{number:02}" / "x.png").touch()
     result = CliRunner().invoke(app, ["index", str(tmp_path), "--stats"])
     assert "10 more classes" in result.output
+
+
+def test_a_folder_without_images_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "class").mkdir()
+    (tmp_path / "class" / "notes.txt").touch()
+    with pytest.raises(SystemExit) as caught:
+        main(["index", str(tmp_path)])
+    assert caught.value.code == 1
+    said = capsys.readouterr()
+    assert f"there is no image in {tmp_path}" in said.err
+    assert "0 files" not in said.out
+
+
+def test_one_of_each_is_singular(tmp_path: Path) -> None:
+    (tmp_path / "only").mkdir()
+    (tmp_path / "only" / "x.png").touch()
+    assert "1 file in 1 class of " in CliRunner().invoke(app, ["index", str(tmp_path)]).output
+    assert [pluralize(count, thing) for thing in ("file", "class", "index") for count in (0, 1, 2000)] == [
+        *("0 files", "1 file", "2,000 files"),
+        *("0 classes", "1 class", "2,000 classes"),
+        *("0 indexes", "1 index", "2,000 indexes"),
+    ]
 
 
 def test_no_such_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

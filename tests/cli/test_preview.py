@@ -86,8 +86,8 @@ def test_a_transform_that_raises_for_one_image_leaves_the_others(project: Path) 
     ("arguments", "code", "said"),
     [
         (["nowhere"], 1, "there is no nowhere"),
-        (["nowhere", "--out", "no/such/folder.png"], 1, "can't write no/such/folder.png"),  # before it is drawn
-        (["nowhere", "--out", "grid"], 1, "grid: no picture format has that extension; take .png or .jpg"),
+        (["nowhere", "--out", "no/such/folder.png"], 2, "can't write no/such/folder.png"),  # before it is drawn
+        (["nowhere", "--out", "grid"], 2, "grid: no picture format has that extension; take .png or .jpg"),
         (["photos", "--transform", "photos"], 1, "give MODULE:NAME"),
     ],
     ids=["path", "out", "ending", "transform"],

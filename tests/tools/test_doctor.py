@@ -124,9 +124,7 @@ def test_threads_in_place_of_workers(healthy: Diagnosis) -> None:
         threaded, in_python = (Trial(1, 2, 2, rate, 0.1, 10), "") if rate else (None, "the transform Mine")
         found = replace(quiet, gpu_rate=gpu_rate, threaded=threaded, in_python=in_python)
         assert found.recommended == found.to_dict()["recommended"] == expected
-        better = (
-            "threads of one worker serve as well, " if "threads" in expected else "workers serve better than threads "
-        )
+        better = "threads of one worker are as fast, " if "threads" in expected else "workers are better than threads "
         assert better in str(found)
         assert rate or "the transform Mine is Python code, which holds the interpreter's lock" in str(found)
         assert ("2 threads" in str(found)) == (rate is not None)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import corpus
 import pytest
+from click.testing import CliRunner
 from special_files import SPECIAL, needs_special_files
-from typer.testing import CliRunner
 
 from fastpipe.cli.app import app
 from fastpipe.errors import FastpipeError
@@ -85,7 +85,7 @@ def test_among_the_images_of_a_folder(command: str, tmp_path: Path, monkeypatch:
         assert "samples that can't be made" in said
         assert "5 of 14 sampled" in said
     elif command == "index":
-        assert "14 files in 1 class" in said
+        assert "14 files in 1 class of" in said
 
 
 def test_the_disk_is_measured_without_waiting(tmp_path: Path) -> None:

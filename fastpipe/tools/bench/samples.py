@@ -17,7 +17,7 @@ from PIL import Image
 
 from fastpipe import readers
 from fastpipe.config import format_key
-from fastpipe.errors import DatasetError, ReaderError
+from fastpipe.errors import ConfigError, DatasetError, ReaderError
 from fastpipe.program import lower
 from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.rng import keyed_generators
@@ -168,7 +168,7 @@ def made_samples(
     for format in wanted:
         if format not in MIXES:
             names = ", ".join(MIXES)
-            raise DatasetError(f"can't make {format!r} images (made: {names}); name a folder that holds some")
+            raise ConfigError(f"can't make {format!r} images (made: {names}); name a folder that holds some")
         kinds = MIXES[format]
         for number in range(count):
             progress(len(samples), count * len(wanted), "making images")

@@ -239,10 +239,10 @@ def _about_threads(diagnosis: Diagnosis) -> str:
     threaded = diagnosis.threaded
     if threaded is None:
         held = f"{diagnosis.in_python} is Python code, which holds the interpreter's lock"
-        return f"workers serve better than threads would: {held}"
+        return f"workers are better than threads would be: {held}"
     asked = f"fastpipe.DataLoader(num_workers={threaded.num_workers}, threads={threaded.threads})"
     if diagnosis.chosen is not threaded:
-        return f"workers serve better than threads here, {asked}"
+        return f"workers are better than threads here, {asked}"
     if not threaded.num_workers:
-        return f"threads serve as well, {asked}: one process that starts at once, and no shared memory"
-    return f"threads of one worker serve as well, {asked}: less memory, and the training process only takes batches"
+        return f"threads are as fast, {asked}: one process that starts at once, and no shared memory"
+    return f"threads of one worker are as fast, {asked}: less memory, and the training process only takes batches"

@@ -72,17 +72,18 @@ def doctor(
 
     Raises:
         DatasetError: the subject can't be examined, or none of its samples can be made.
+        ConfigError: a number is out of its range.
     """
     if gpu_rate is not None:
         takes = "the images that the GPU takes a second, or leave it out"
-        gpu_rate = real_number("gpu_rate", gpu_rate, takes, most=_LARGEST_RATE, error=DatasetError)
-    seconds = real_number("seconds", seconds, "how long doctor may measure", most=_LONGEST_S, error=DatasetError)
+        gpu_rate = real_number("gpu_rate", gpu_rate, takes, most=_LARGEST_RATE)
+    seconds = real_number("seconds", seconds, "how long doctor may measure", most=_LONGEST_S)
     if batch_size is not None:
         takes = "the samples of a batch"
-        batch_size = whole_number("batch_size", batch_size, takes, least=1, error=DatasetError)
+        batch_size = whole_number("batch_size", batch_size, takes, least=1)
     if workers is not None:
         takes = "the number of a loader's workers"
-        workers = whole_number("workers", workers, takes, most=MOST_PROCESSES, error=DatasetError)
+        workers = whole_number("workers", workers, takes, most=MOST_PROCESSES)
     if not (progress is None or callable(progress)):
         raise DatasetError(
             f"progress={progress!r:.80}: give a function of the steps done, all steps and a text, or None."

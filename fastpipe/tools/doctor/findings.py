@@ -276,8 +276,9 @@ def slow_machine(scaling: Scaling, gpu_rate: float | None, gains: Mapping[str, f
     return Finding(
         "the CPUs can't feed the GPU",
         "problem",
-        f"On {scaling.cpus} CPUs {pluralize(best.num_workers, 'worker')} can deliver {best.images_per_s:,.0f} of the "
-        f"{gpu_rate:,.0f} images/s that the GPU takes, and more workers no more: it will idle {idle:.0%} of the time.",
+        f"On {pluralize(scaling.cpus, 'CPU')} {pluralize(best.num_workers, 'worker')} can deliver "
+        f"{best.images_per_s:,.0f} of the "
+        f"{gpu_rate:,.0f} images/s that the GPU takes, whatever their number: it will idle {idle:.0%} of the time.",
         f"What helps: {'; '.join(helps)}.",
     )
 
@@ -336,7 +337,8 @@ def oversubscription(threads: WorkerThreads, workers: int, cpus: int) -> Finding
     return Finding(
         "too many threads",
         "problem" if busy > 2 * cpus else "advice",
-        f"In each worker {' and '.join(who)}: {pluralize(workers, 'worker')} may run {busy} at once on {cpus} CPUs.",
+        f"In each worker {' and '.join(who)}: {pluralize(workers, 'worker')} may run {busy} at once on "
+        f"{pluralize(cpus, 'CPU')}.",
         sentences(cures),
     )
 

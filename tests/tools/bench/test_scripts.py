@@ -65,9 +65,9 @@ def test_the_demo_on_photos_of_the_user_s_leaves_nothing_but_its_folder(
     rows = [line.split("|")[1].strip() for line in table if line.startswith("|")]
     assert {"samples, training, uint8", "samples, training, float", "samples, evaluation, float"} <= set(rows)
     workers = [name.partition(", ")[2] for name in rows if "worker" in name]
-    assert workers == ["fastpipe run", "imports exchanged", "fastpipe.DataLoader"]
+    assert workers == ["fastpipe run", "imports swapped", "fastpipe.DataLoader"]
     told = " ".join(ran.stdout.split())  # the caption has lines as long as the table's
-    assert "imports exchanged: fastpipe's ImageFolder and transforms in torch's DataLoader" in told
+    assert "imports swapped: fastpipe's ImageFolder and transforms in torch's DataLoader" in told
     after = ran.stdout.partition("Comparing finished samples")[2]
     assert [f"Timing {what}: round 1 of 1 ..." in after for what in ("one process", "loaders with workers")] == [
         True,
