@@ -5,17 +5,19 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 from fastpipe.datasets import ImageList
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.folder_source import is_folder
 from fastpipe.index.open import OTHER_EXTENSIONS, named_container
 from fastpipe.paths import check_regular, local_path
+from fastpipe.reporting.output import pluralize
 from fastpipe.types import Transform
 
 
@@ -53,8 +55,18 @@ def choose_files(
     if paths and all(path.is_file() for path in paths):
         chosen = [str(path) for path in paths]
         return chosen if len(chosen) <= count else [chosen[i] for i in sorted(rng.sample(range(len(chosen)), count))]
-    sources = [iter([str(path)]) if path.is_file() else _images_below(str(path), rng, set()) for path in paths]
+    unlisted: list[str] = []
+    sources = [
+        iter([str(path)]) if path.is_file() else _images_below(str(path), rng, set(), unlisted) for path in paths
+    ]
     found = list(itertools.islice(_in_turn(sources), count))
+    if unlisted:
+        warnings.warn(
+            f"{pluralize(len(unlisted), 'folder')} can't be listed, so images are missing: {', '.join(unlisted[:3])}"
+            f"{', …' if len(unlisted) > 3 else ''}. Check the permissions.",
+            FastpipeWarning,
+            stacklevel=3,
+        )
     if not found:
         names = ", ".join(map(str, paths[:3])) or "no path"
         raise DatasetError(
@@ -74,7 +86,8 @@ def dataset_of(
     return ImageList((chosen, [Path(path).parent.name for path in chosen]), transform)
 
 
-def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[str]:
+def _images_below(folder: str, rng: random.Random, seen: set[str], unlisted: list[str]) -> Iterator[str]:
+    """Yields the images in a folder and below it; adds the folders that can't be listed to `unlisted`."""
     real = os.path.realpath(folder)
     if real in seen:  # a link that leads back to a visited folder
         return
@@ -83,6 +96,7 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
         with os.scandir(folder) as entries:
             listed = sorted(entries, key=lambda entry: entry.name)
     except OSError:  # no permission, or a loop of links
+        unlisted.append(folder)
         return
     rng.shuffle(listed)
     images, folders = [], []
@@ -93,7 +107,7 @@ def _images_below(folder: str, rng: random.Random, seen: set[str]) -> Iterator[s
             folders.append(entry.path)
         elif entry.name.lower().endswith((*IMG_EXTENSIONS, *OTHER_EXTENSIONS)):
             images.append(entry.path)
-    yield from _in_turn([iter(images), *(_images_below(below, rng, seen) for below in folders)])
+    yield from _in_turn([iter(images), *(_images_below(below, rng, seen, unlisted) for below in folders)])
 
 
 def _in_turn(sources: list[Iterator[str]]) -> Iterator[str]:

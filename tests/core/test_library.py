@@ -401,3 +401,8 @@ def test_what_outlives_the_modules_goes_without_a_word(kept: str) -> None:
     imports = "import builtins\nfrom fastpipe.core import pool\nfrom fastpipe.core.structs import Isa\n"
     done = python(f"{imports}builtins.kept = {kept}")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.needs_core
+def test_where_all_is_well_why_not_says_so() -> None:
+    assert core.why_not() == f"nothing is wrong: the core is available ({core.build()}; {core.isa()})"

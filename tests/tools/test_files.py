@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torchvision_here  # noqa: F401 - torchvision beside a CPU torch
@@ -10,7 +13,7 @@ from PIL import Image
 
 from fastpipe import transforms as T
 from fastpipe import verify
-from fastpipe.errors import DatasetError
+from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.tools.bench.samples import sample_folder
 from fastpipe.tools.check.files import index_of
 from fastpipe.tools.doctor.loader_setup import open_dataset
@@ -54,6 +57,25 @@ def test_a_link_that_leads_back_ends(root: Path) -> None:
     except OSError:
         pytest.skip("no links here")
     assert len(choose_files(root, 1000)) == 53
+
+
+def test_folders_that_cannot_be_listed_are_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the commands, too; root may list everything, so the listing itself fails here."""
+    real = os.scandir
+
+    def refused(folder: str) -> Any:
+        if Path(folder).name == "b":
+            raise PermissionError(13, "Permission denied", folder)
+        return real(folder)
+
+    monkeypatch.setattr("fastpipe.tools.inputs.os.scandir", refused)
+    with pytest.warns(FastpipeWarning, match=rf"1 folder can't be listed.*{re.escape(str(root / 'b'))}\. Check"):
+        found = choose_files(root, 8)
+    assert sorted(Path(path).parent.name for path in found) == ["a", "deep", "deep"]
+    with pytest.warns(FastpipeWarning, match="1 folder can't be listed"):
+        preview_files(root, None, 3)
+    with pytest.warns(FastpipeWarning, match="1 folder can't be listed"):
+        verify(T.ToTensor(), root)
 
 
 def test_errors(root: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from fastpipe.errors import DatasetError
+from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.rng import keyed_globals
 from fastpipe.tools.bench.samples import KINDS, encode, made_samples, make_folder, photo, read_sample, sample_folder
 from fastpipe.transforms import RandomResizedCrop
@@ -68,7 +68,7 @@ def test_made_samples_are_mixed() -> None:
     assert {header.subsampling for header in jpeg} >= {"4:4:4", "4:2:0"}
     assert any(header.progressive for header in jpeg)
     assert sum(sample.format == "webp" for sample in samples) == 16
-    with pytest.raises(DatasetError, match="can't make 'gif'"):
+    with pytest.raises(ConfigError, match="can't make 'gif'"):
         made_samples(["gif"])
 
 
