@@ -17,6 +17,7 @@ from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
 from fastpipe.index.parts import UNSETTLED, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
 from fastpipe.index.table import NO_CLASS, Listing, number_labels, pack_paths, unpack_paths
+from fastpipe.index.unpacked import hold
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
 from fastpipe.types import RemoteFile
@@ -93,6 +94,8 @@ class ContainerSource(IndexSource):
             copy = self.copy_of(path)
             holders = [(self._relative(path), path)] if copy is None else [(self._relative(path), path), (copy, copy)]
             for name, holder in holders:
+                if name == copy and name in numbers:
+                    hold(name)
                 if name in numbers and _is_as_it_was(holder, states[numbers[name]].tolist()):
                     unchanged[self._relative(path)] = numbers[name]
         if len(unchanged) == len(self.paths) == len(listed):

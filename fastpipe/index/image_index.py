@@ -19,6 +19,7 @@ from fastpipe.index.local_scan import LocalFolderSource
 from fastpipe.index.parts import listed_parts
 from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, unpack_paths
+from fastpipe.index.unpacked import hold
 from fastpipe.paths import local_path
 from fastpipe.sources import ByteSource, source_of
 from fastpipe.types import RemoteFile, member_of
@@ -191,6 +192,9 @@ class ImageIndex:
         names, states = listed_parts(self.table)
         source = self.source
         if source is None:
+            for name in names:
+                if name.endswith(".images") and os.path.isabs(name):
+                    hold(name)
             return tuple(os.path.normpath(os.path.join(self.root, name)) for name in names)
         versions = zip(names, states[:, 1].tolist(), strict=True)
         return tuple(RemoteFile(source.url(key), source, key, version=version) for key, version in versions)

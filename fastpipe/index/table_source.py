@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.index import bad_rows, format
+from fastpipe.index import bad_rows, format, unpacked
 from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
 from fastpipe.index.glob import Paths
 from fastpipe.index.index_source import BuildOptions
@@ -203,6 +203,8 @@ class TableSource(ContainerSource):
                 f"{path} is compressed, and its images can't be unpacked into the cache folder: {error}. Set "
                 "FASTPIPE_CACHE to a folder that has room, or write the file with compression='none'."
             ) from error
+        unpacked.hold(target)
+        unpacked.make_room(target)
         warnings.warn(
             f"the images of {path} are compressed as a column, or encoded, so they were unpacked once: "
             f"{sum(listing.sizes):,} bytes in {target}. Write the file with compression='none' to need no copy.",
