@@ -25,6 +25,7 @@ import fastpipe
 from fastpipe.datasets.coco_masks import _length_of
 from fastpipe.errors import AnnotationError, FastpipeWarning
 from fastpipe.interop.datasets import convert_dataset
+from fastpipe.tools.check.run import check
 
 their_datasets = torchvision_here.module("torchvision.datasets")
 theirs = torchvision_here.module("torchvision.transforms.v2")
@@ -453,3 +454,13 @@ def test_masks_of_voc_of_any_mode_and_size(tmp_path: Path, mode: str, size: tupl
         )
     ]
     assert same(wrapped[0][0][1], wrapped[1][0][1])
+
+
+def test_check_counts_bad_annotations(root: Path) -> None:
+    file = root / "checked.json"
+    file.write_text(json.dumps(_content([_with(GOOD, "bbox", DROPPED), {**GOOD, "id": 9, "image_id": 2}])))
+    dataset = fastpipe.wrap_dataset_for_transforms_v2(fastpipe.CocoDetection(root, file))
+    found = check(dataset, progress=False, jobs=1)
+    assert found.bad == 1
+    assert (found.rows[0].number, found.rows[0].kinds) == (0, ("annotation",))
+    assert "checked.json: image 1, annotation 1: there is no 'bbox'" in found.rows[0].reason

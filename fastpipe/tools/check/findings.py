@@ -32,6 +32,7 @@ KINDS = (
     Kind("unreachable", True, "can't be opened or read: permissions, a dead link, no regular file, a failing disk"),
     Kind("hang", True, "not read and decoded within --timeout, twice: the file's fault, or a stalled disk's"),
     Kind("crash", True, "killed the process that read it, twice"),
+    Kind("annotation", True, "an annotation lacks a field, or has no usable value in one"),
     Kind("damaged", False, "Pillow decodes it without an error, but another decoder complains: look at the picture"),
     Kind("mislabelled", False, "the content is of another format than the extension says"),
     Kind("near-limit", False, "more pixels than the pixel limit: Pillow warns each time"),

@@ -24,7 +24,7 @@ from fastpipe.progress_bar import SlowBar
 from fastpipe.readers import MaxPixels, check_formats, configured_reader, machine_config, pixel_limit
 from fastpipe.reporting.output import check_writable
 from fastpipe.tools.check.examine import Rules, Task
-from fastpipe.tools.check.files import index_of, other_images
+from fastpipe.tools.check.files import check_annotations, index_of, other_images
 from fastpipe.tools.check.findings import Findings, Rows
 from fastpipe.tools.check.pool import CHUNK, examine_all, examine_on
 from fastpipe.tools.check.report import CheckResult, Decode, ending_of, write_report
@@ -54,7 +54,8 @@ def check(
     Args:
         source: a folder of class folders; a folder that holds images itself; a zip or tar of class folders, shards or
             Parquet files with images; the folder of an index; a list file of `ImageList`; one image file; an
-            `ImageIndex`, `ImageFolder` or `ImageList`.
+            `ImageIndex`, `ImageFolder` or `ImageList`; a `CocoDetection`, `VOCDetection` or `VOCSegmentation`, whose
+            annotations are read as well.
         decode: ``"full"`` decodes all pixels; ``"header"`` reads headers only, many times as fast, and finds neither
             truncated files nor damaged pixels.
         jobs: the number of processes; None for one for each usable CPU.
@@ -110,6 +111,7 @@ def check(
         for number, seen in answers:
             findings.put(number, seen)
             bar.advance()
+    check_annotations(source, findings)
     result = _result(index, findings, decode, rules, time.perf_counter() - begun)
     for file, ending, option in outputs:
         write_report(result, file, ending, option)
