@@ -36,19 +36,23 @@ def check_call(
         what: a description of the call, for the warning.
         plain_seconds: the time that the library has already spent on the image with which `plain` is called.
     """
+    from fastpipe.program.mistakes import plain_instead
     from fastpipe.rng.state import GeneratorStates
 
-    before, failed = GeneratorStates.of(), None
+    before = GeneratorStates.of()
+    failed: Exception | None = None
     begun = clock()
     try:
         result = fast()
         after = GeneratorStates.of()
         _make_pixels(result)
-    except Exception as error:  # raised again, unless the library can make the result
-        fall_back(error, before=before)
+    except Exception as error:  # the library's own way shows whose mistake it is
         failed = error
-    if failed is not None:  # outside of the handler: the library's error has no context
-        return _plain_instead(site, failed, plain)
+    if failed is not None:
+        try:
+            return plain_instead(failed, plain, site.count_failed, restore=before.restore)
+        finally:
+            failed = None
     fast_seconds = clock() - begun
     before.restore()
     watch = Stopwatch()
@@ -100,20 +104,6 @@ def check_value(site: Site, result: Result, seconds: float, plain: Callable[[], 
     is_same = same_pixels(result, expected)
     site.add_check(taken, seconds, "" if is_same else difference, wall - taken)
     return result if is_same else expected
-
-
-def _plain_instead(site: Site, error: Exception, plain: Callable[[], Result]) -> Result:
-    """Returns the library's own result after fastpipe's way failed; raises the error if the library fails alike."""
-    try:
-        with plainly():
-            expected = plain()
-    except Exception as same:  # raised again
-        if type(same) is not type(error):
-            raise
-    else:
-        site.count_failed(error)
-        return expected
-    raise error
 
 
 def _make_pixels(result: object) -> None:

@@ -1,31 +1,87 @@
-"""Decides whose mistake an error in a fast path is: the user's if the plain path fails, too, otherwise fastpipe's."""
+"""Whose mistake an error in a fast path is: the user's if the plain path fails, too, otherwise fastpipe's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
+
+from PIL import Image
 
 from fastpipe.plain_way import is_plain, plainly, raise_interruption
 
+Result = TypeVar("Result")
 
-def raise_if_ours(error: Exception, plain: Callable[[], object]) -> None:
-    """Raises the error of a fast path if the plain path works: a bug in fastpipe, which must not count as a refusal.
+
+def raise_mistake(error: Exception) -> None:
+    """Raises an error of fastpipe's: what `attempt` does with one unless it is told otherwise."""
+    raise error
+
+
+def attempt(
+    fast: Callable[[], Result],
+    plain: Callable[[], Result],
+    on_mistake: Callable[[Exception], object] = raise_mistake,
+    images: Iterable[object] = (),
+    restore: Callable[[], object] | None = None,
+    refusals: tuple[type[Exception], ...] = (),
+) -> Result:
+    """Runs fastpipe's way; if it fails, the plain way, whose error is the user's.
+
+    If the plain way works, the mistake is fastpipe's: it is raised, or given to `on_mistake`. What is nobody's mistake
+    passes: see `fastpipe.plain_way.raise_interruption`.
 
     Args:
-        error: the fast path's error.
-        plain: runs the plain path; its result isn't used. If it fails, `raise_if_ours` returns, and the caller runs the
-            plain path to raise the user's error.
+        fast: fastpipe's way.
+        plain: the library's own way; runs within `plainly`.
+        on_mistake: is called with fastpipe's error.
+        images: inputs of both; one whose file is broken raises again, though Pillow reports that only once.
+        restore: takes back what `fast` has done, such as draws.
+        refusals: errors that say that fastpipe's way isn't for this; they are the caller's.
     """
-    raise_interruption(error)
-    if is_plain():
-        return
     try:
+        return fast()
+    except refusals:
+        raise
+    except Exception as error:  # whose mistake it is, the plain way shows
+        failed = error
+    try:
+        return plain_instead(failed, plain, on_mistake, images, restore)
+    finally:
+        del failed  # its frames hold this one, and thus the image
+
+
+def plain_instead(
+    failed: Exception,
+    plain: Callable[[], Result],
+    on_mistake: Callable[[Exception], object] = raise_mistake,
+    images: Iterable[object] = (),
+    restore: Callable[[], object] | None = None,
+) -> Result:
+    """The plain way after fastpipe's has failed: the second half of `attempt`, for code that asks too often for a call.
+
+    Called outside of the handler, so that the library's error has no context. The caller deletes its own reference to
+    the error, whose frames hold the caller's.
+
+    Args:
+        failed: fastpipe's error.
+        plain, on_mistake, images, restore: see `attempt`.
+    """
+    raise_interruption(failed)
+    for image in images:
+        if isinstance(image, Image.Image):
+            raise_again(image, failed)
+    if restore is not None:
+        restore()
+    try:
+        was_plain = is_plain()
         with plainly():
-            plain()
-    except Exception:  # the user's mistake, or a bad file: the caller raises it by the plain path
-        return
-    raise error
+            result = plain()
+        if not was_plain:
+            on_mistake(failed)
+        return result
+    finally:
+        del failed  # its frames hold this one, and thus the image
 
 
 def raise_again(image: object, error: Exception) -> bool:

@@ -22,7 +22,7 @@ from fastpipe.ops.base import ImageJobs
 from fastpipe.plain_way import is_plain
 from fastpipe.program.core_job import LoadedImage, fill_from_pixels, pillow_sink, tensor_sink, write_new_image
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import raise_if_ours
+from fastpipe.program.mistakes import plain_instead
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.program import Program, Views
 from fastpipe.readers.base import Pixels
@@ -168,13 +168,16 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         keeps_info = operation.keeps_info(shape)
         result, _, _ = _claimed(image, shape, box, (operation,), None, None, False, keeps_info)
     except Exception as error:  # raised again, unless Pillow fails, too
-        raise_if_ours(error, lambda: operation.apply(_cut(image, box)))
-        return None
-    if not isinstance(result, Image.Image):
-        return None
-    if not keeps_info:
-        result.info = {}
-    return result
+        failed = error
+    else:
+        if isinstance(result, Image.Image) and not keeps_info:
+            result.info = {}
+        return result if isinstance(result, Image.Image) else None
+    try:
+        plain_instead(failed, lambda: operation.apply(_cut(image, box)))
+    finally:
+        del failed
+    return None
 
 
 def _prepare(operation: Operation, image: Image.Image, shape: ImageShape, jobs: ImageJobs) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import PIL.Image
@@ -23,7 +24,7 @@ from fastpipe.kernels import v2_tensors
 from fastpipe.ops.base import Arguments
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
-from fastpipe.program.mistakes import raise_if_ours
+from fastpipe.program.mistakes import attempt
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
 from fastpipe.types import Box
 
@@ -32,13 +33,8 @@ Function: TypeAlias = Callable[..., Any]
 
 def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwargs: Arguments) -> object:
     """The result of one of torchvision's functions on a PIL image or tensor; None if torchvision has to compute it."""
-    try:
-        if isinstance(image, PIL.Image.Image):
-            return _on_image(function, image, args, kwargs)
-        return _on_tensor(function, image, args, kwargs)
-    except Exception as error:  # raised again, unless torchvision fails, too
-        raise_if_ours(error, lambda: function(image, *args, **kwargs))
-        return None
+    run: Function = _on_image if isinstance(image, PIL.Image.Image) else _on_tensor
+    return attempt(partial(run, function, image, args, kwargs), partial(function, image, *args, **kwargs))
 
 
 @functools.cache

@@ -19,11 +19,10 @@ from fastpipe.errors import PlanError
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import raise_again, raise_if_ours
+from fastpipe.program.mistakes import attempt
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import TorchStream, rewound_on, stream_of
-from fastpipe.rng.state import preserved_globals
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.torch_modes import torch_modes_active
 from fastpipe.transforms._attributes import Attribute, by_class
@@ -248,20 +247,16 @@ def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
         return None  # one call of Pillow
     if torch_modes_active() or (is_opened_file(image) and fills_by_class(transform)):
         return None
+    own: Callable[[], object] = functools.partial(draw_and_run, transform.draw, image, shape)
+    return _attempt(own, lambda: super(Planned, transform).forward(image), image)
+
+
+def _attempt(own: Callable[[], object], plain: Callable[[], object], image: object) -> object:
+    """`attempt`; None if the transform can't be planned."""
     try:
-        return draw_and_run(transform.draw, image, shape)
+        return attempt(own, plain, images=[image], refusals=(PlanError, Untraceable))
     except (PlanError, Untraceable):
         return None
-    except Exception as error:  # raised again, unless torchvision fails, too
-        _raise_if_ours(error, image, lambda: super(Planned, transform).forward(image))
-        return None
-
-
-def _raise_if_ours(error: Exception, image: object, plain: Callable[[], object]) -> None:
-    """Raises an error unless it came from loading the image, or torchvision's code fails, too."""
-    if not raise_again(image, error):
-        with preserved_globals():
-            raise_if_ours(error, plain)
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
@@ -299,15 +294,13 @@ def _with_picture(compose: theirs.Compose, inputs: tuple[object, ...]) -> object
     shape = image_shape(pictures[0])
     if call is None or len(call.runs) != 1 or shape is None:
         return None
-    try:
+
+    def own() -> object:
         with rewound_on(Exception):
             sample = tree_unflatten([stand_in(shape) if value is pictures[0] else value for value in flat], spec)
             return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
-    except (PlanError, Untraceable):
-        return None
-    except Exception as error:  # raised again, unless torchvision fails, too
-        _raise_if_ours(error, pictures[0], lambda: theirs.Compose.forward(compose, *inputs))
-        return None
+
+    return _attempt(own, lambda: theirs.Compose.forward(compose, *inputs), pictures[0])
 
 
 def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> object:
