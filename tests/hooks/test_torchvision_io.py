@@ -34,7 +34,7 @@ from hooks.tensor_images import (
 )
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
-from torchvision_here import module
+from torchvision_here import module, torchvision
 
 import fastpipe
 from fastpipe.hooks import tensor_files
@@ -68,6 +68,22 @@ def test_an_image_without_pixels() -> None:
     assert type(image) is torch.Tensor
 
 
+def torchvision_dies_of(data: bytes) -> bool:
+    """True if torchvision's decoder crashes, as that of 0.29 does for damaged PNGs."""
+    if [*map(int, torchvision.__version__.split(".")[:2])] < [0, 29]:
+        return False
+    code = (
+        "import sys, torch; sys.path.insert(0, sys.argv[1]); import torchvision_io_here, torchvision\n"
+        "torchvision_io_here.why_not()\n"
+        "data = torch.frombuffer(bytearray(sys.stdin.buffer.read()), dtype=torch.uint8)\n"
+        "for mode in ('RGB', 'GRAY', 'UNCHANGED'):\n"
+        "    try: torchvision.io.decode_image(data, torchvision.io.ImageReadMode[mode])\n"
+        "    except RuntimeError: pass\n"
+    )
+    command = [sys.executable, "-c", code, str(Path(__file__).parents[1])]
+    return subprocess.run(command, input=data, capture_output=True, check=False).returncode < 0
+
+
 MODES = ("UNCHANGED", "RGB", "GRAY", "GRAY_ALPHA", "RGBA")
 
 
@@ -75,6 +91,8 @@ MODES = ("UNCHANGED", "RGB", "GRAY", "GRAY_ALPHA", "RGBA")
 def test_files_are_torchvisions(name: str, tmp_path: Path) -> None:
     """Same pixels, types and strides, or the same error, at the same call."""
     data = FILES[name]
+    if data.startswith(b"\x89PNG") and name not in corpus.sound_files() and torchvision_dies_of(data):
+        pytest.skip("torchvision's own decoder ends the process for this damaged PNG")
     # Of palettes in other modes torchvision's memory is as it was.
     for mode, turned in itertools.product(("RGB",) if "palette" in name else MODES, (False, True)):
         arguments = {"mode": mode, "apply_exif_orientation": turned}
