@@ -87,7 +87,10 @@ def command(function: Function, **settings: Any) -> Command:
     hints = get_type_hints(function, include_extras=True)
     parameters = []
     for name, parameter in inspect.signature(function).parameters.items():
-        kind, declared = get_args(hints[name])
+        hint = hints[name]
+        if get_origin(hint) is Union:  # Python 3.10 adds None to what has it as its default
+            hint = get_args(hint)[0]
+        kind, declared = get_args(hint)
         if get_origin(kind) in (Union, types.UnionType):
             (kind,) = (one for one in get_args(kind) if one is not types.NoneType)
         is_list = get_origin(kind) is list

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
+import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import click
 import corpus
@@ -15,8 +17,9 @@ import pytest
 from click.testing import CliRunner
 
 from fastpipe import __version__, core
-from fastpipe.cli import main
+from fastpipe.cli import main, parameters
 from fastpipe.cli.app import app
+from fastpipe.cli.doctor import doctor
 
 GROUP: Any = app
 COMMANDS = sorted(GROUP.commands)
@@ -65,6 +68,25 @@ def test_every_option_and_argument_has_a_sentence_of_help(name: str) -> None:
         text = parameter.help if isinstance(parameter, click.Option) else parameter.about.removesuffix("  [required]")
         assert text, f"{name} {parameter.name}"
         assert text.rstrip().endswith((".", "…", ")")), f"{name} {parameter.name}: {text}"
+
+
+def test_hints_as_python_3_10_gives_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There, an annotation of a parameter whose default is None becomes an Optional of the whole."""
+    plain = typing.get_type_hints
+
+    def hints(function: Any, include_extras: bool) -> dict[str, Any]:
+        defaults = inspect.signature(function).parameters
+        found = plain(function, include_extras=include_extras)
+        return {
+            name: Optional[hint] if name in defaults and defaults[name].default is None else hint  # noqa: UP045
+            for name, hint in found.items()
+        }
+
+    monkeypatch.setattr("fastpipe.cli.parameters.get_type_hints", hints)
+    made = parameters.command(doctor)
+    assert [one.to_info_dict() for one in made.params] == [
+        one.to_info_dict() for one in GROUP.commands["doctor"].params
+    ]
 
 
 def test_the_list_of_commands_cuts_no_sentence_off() -> None:
