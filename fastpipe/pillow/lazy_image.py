@@ -208,8 +208,10 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
     @_unless_replaced
     def load(self) -> Any:
         record = image_record_of(self)
-        if record is None or record.steps or not record.source.is_sound:  # whoever loads what was made uses it again
+        if record is None or not record.source.is_sound:
             return _made(self).load()
+        if record.steps:  # whoever loads what was made is about to use it again
+            record.uses += 1
         return PendingPixels(self)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import Info, run, run_on_image, to_array, to_pil
 from fastpipe.program.parts import Parts
 from fastpipe.program.program import Program
+from fastpipe.program.uses import MadeBeforeForks
 from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, ImageShape, Step
 
@@ -290,14 +290,4 @@ class LazySource(Source):
         return to_pil(encoded.decode(refused=True))
 
 
-_SOURCES: weakref.WeakSet[LazySource] = weakref.WeakSet()
-
-
-def _make_images() -> None:
-    """Makes the images of this process before it forks: each child would make those for itself that it uses."""
-    for source in [*_SOURCES]:
-        source.make_images()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_make_images)
+_SOURCES: MadeBeforeForks[LazySource] = MadeBeforeForks(LazySource.make_images)

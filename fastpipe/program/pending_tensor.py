@@ -42,6 +42,7 @@ from fastpipe.program.pending_work import (
     ordinary,
     strides_of,
 )
+from fastpipe.program.uses import MadeBeforeForks
 from fastpipe.torch_modes import follows_calls
 from fastpipe.types import Box, ImageShape, Step
 
@@ -132,6 +133,7 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     )
     record.owner = weakref.ref(tensor)
     tensor.__dict__[_KEY] = record
+    _tensors.add(tensor)
     results = memory.batch_results()
     if results is not None:
         results.add_pending(tensor)
@@ -186,6 +188,9 @@ def with_pixels(tensor: Thing) -> Thing:
         set_class(tensor, kind)
         vars(tensor).pop(_KEY, None)
     return tensor
+
+
+_tensors: MadeBeforeForks[torch.Tensor] = MadeBeforeForks(with_pixels)
 
 
 def _is_shell(tensor: Any) -> bool:

@@ -7,7 +7,38 @@ an image, and those made from it, are used. The parts of a file itself are count
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+import os
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, Protocol, TypeVar
+
+Thing = TypeVar("Thing")
+
+
+class MadeBeforeForks(Generic[Thing]):
+    """Objects whose pixels are made before this process forks: else each child would make those that it uses.
+
+    Args:
+        make: makes an object's pixels.
+    """
+
+    def __init__(self, make: Callable[[Thing], object]) -> None:
+        self._make = make
+        self._things: set[weakref.ref[Thing]] = set()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._make_all)
+
+    def add(self, thing: Thing) -> None:
+        """Adds an object, as long as it exists."""
+        self._things.add(weakref.ref(thing, self._things.discard))
+
+    def _make_all(self) -> None:
+        for reference in [*self._things]:
+            thing = reference()
+            if thing is not None:
+                with suppress(Exception):  # raised again when the pixels are used
+                    self._make(thing)
 
 
 class Recorded(Protocol):

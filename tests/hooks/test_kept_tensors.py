@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 from typing import Any
 
@@ -127,3 +128,14 @@ def test_a_kept_image_has_pixels_from_its_second_tensor_on(
         assert torch.equal(torch.stack([tensor, tensor])[0], expected)
     assert record_of(tensor) is None
     assert type(expected) is torch.Tensor is not tv_tensors.Image
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system can't fork")
+def test_kept_tensors_have_their_elements_before_a_process_is_forked() -> None:
+    kept = [opened(), F.resize(opened(), [20, 30])]
+    expected = [plainly_opened(), plainly_done(lambda image: F.resize(image, [20, 30]), plainly_opened())]
+    child = os.fork()
+    if not child:
+        os._exit(any(map(fastpipe.is_pending, kept)))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert list(map(shown, kept)) == list(map(shown, expected))
