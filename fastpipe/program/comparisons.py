@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 Plain = TypeVar("Plain")
 
-MOST_COMPARED = 4
+MOST_COMPARED = 8
 """The most parts of one file that are compared: a slide is cut into thousands."""
 
 
