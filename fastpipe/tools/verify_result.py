@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe.environment import versions
-from fastpipe.reporting.output import wrap_text
+from fastpipe.reporting.output import pluralize, wrap_text
 from fastpipe.reporting.pictures import Cell, PixelArray, difference, grid, pictures_of
 
 _SHOWN = 3
@@ -149,7 +149,7 @@ class Certificate:
         """
         verdict = "PASS" if self.holds else "FAIL"
         largest = 0.0 if self.worst is None else self.worst.largest
-        heading = f"fastpipe verify: {verdict}, {self.files} files, largest difference {largest:.3g}/255"
+        heading = f"fastpipe verify: {verdict}, {pluralize(self.files, 'file')}, largest difference {largest:.3g}/255"
         if self.worst is None:
             said = "all images equal" if self.holds else "other sizes" if self.compared else "none compared"
             color = (225, 240, 225) if self.holds else (240, 225, 225)

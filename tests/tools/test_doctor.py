@@ -295,7 +295,8 @@ def test_what_can_be_examined(root: Path, tmp_path: Path) -> None:
     ids=["no dataset", "empty", "batch size", "workers", "rate", "seconds", "transform", "no batches"],
 )
 def test_wrong_arguments(subject: Any, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(DatasetError, match=message):
+    error = ConfigError if {"batch_size", "workers", "gpu_rate", "seconds"} & set(arguments) else DatasetError
+    with pytest.raises(error, match=message):
         doctor(subject, **arguments)
 
 

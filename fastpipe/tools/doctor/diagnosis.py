@@ -128,18 +128,18 @@ class Diagnosis:
         Raises:
             ConfigError: matplotlib isn't installed, or the file can't be written.
         """
-        title = f"{self.subject}: {self.samples:,} samples"
+        title = f"{self.subject}: {pluralize(self.samples, 'sample')}"
         save(draw(title, self.stages, self.scaling, self.gpu_rate, self.disk), file)
 
     def print_on(self, console: Console) -> None:
         """Prints the whole result."""
         print_, block = console.print, encodable("█", console.encoding, "#")
         stages, machine = self.stages, self.machine
-        about = f": {self.samples:,} samples, batches of {self.batch_size}"
+        about = f": {pluralize(self.samples, 'sample')}, batches of {self.batch_size}"
         print_(f"[bold]{escape(self.subject)}[/]{about}", soft_wrap=True)
         print_text(
             console,
-            f"{machine['processor'] or machine['architecture']}, {self.scaling.cpus} usable CPUs, "
+            f"{machine['processor'] or machine['architecture']}, {pluralize(self.scaling.cpus, 'usable CPU')}, "
             f"{machine['system']}; measured on {self.tried} of the samples, in worker processes",
         )
         if findings.is_busy(stages):
@@ -179,7 +179,7 @@ def _stage_table(diagnosis: Diagnosis, block: str) -> ReportTable:
         bar = Text(" " * left + (block * (right - left) or "·"), style=COLORS[stage])
         table.add_row(f"{stage:<21}", taken, f"{end - start:.0%}", bar)
         start = end
-    table.add_row("all", stages.total_us, "100%", Text(f"over {stages.images} images", style="dim"))
+    table.add_row("all", stages.total_us, "100%", Text(f"over {pluralize(stages.images, 'image')}", style="dim"))
     return table
 
 
@@ -187,7 +187,8 @@ def _about_disk(disk: Disk | None) -> Iterator[str]:
     if disk is None:
         yield "not measured: the dataset doesn't show its files"
         return
-    yield (f"{disk.all_files:,} files of {format_bytes(disk.mean_bytes)}, about {format_bytes(disk.all_bytes)} in all")
+    files = pluralize(disk.all_files, "file")
+    yield f"{files} of {format_bytes(disk.mean_bytes)}, about {format_bytes(disk.all_bytes)} in all"
     if disk.resident is not None:
         yield f"{disk.resident:.0%} of the {disk.files} sampled files were in the page cache"
     if disk.cold_per_s is None:
