@@ -7,6 +7,7 @@ import functools
 import math
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Mapping
@@ -87,6 +88,12 @@ def installed(*distributions: str) -> str | None:
         except metadata.PackageNotFoundError:
             continue
     return None
+
+
+def has_version(distribution: str, *least: int) -> bool:
+    """True unless a distribution is installed with a version below the given one: ``has_version("torch", 2, 6)``."""
+    numbers = re.match(r"(\d+)\.(\d+)", installed(distribution) or "")
+    return numbers is None or (*map(int, numbers.groups()),) >= least
 
 
 def versions(*packages: str) -> dict[str, str]:

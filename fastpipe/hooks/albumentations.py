@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from types import ModuleType
@@ -41,12 +42,12 @@ _PAIR_FINGERPRINT = "202d13e9d165f38d"
 _CHECK_FINGERPRINT = "5eae0499ecdba183"
 """Fingerprint of albumentations' ``check_bboxes``."""
 _NORMALIZE = "albumentations.Normalize"
+_PACKAGE = "albumentations"
 _COMPOSITION, _PIXELS, _PYTORCH = (
     "albumentations.core.composition",
     "albumentations.augmentations.pixel.transforms",
     "albumentations.pytorch.transforms",
 )
-_BOXES, _BASES = "albumentations.core.bbox_utils", "albumentations.core.transforms_interface"
 _LEAST_PIXELS = 1 << 14
 """The fewest pixels of an image for which the tensor is made later: smaller arrays of floats reuse freed memory.
 
@@ -57,19 +58,25 @@ _thread = threading.local()
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces the function with which ``Normalize`` computes, in the module of its class, and its callers."""
-    if module.__name__ == _PIXELS:
-        patches.wrap(module, "normalize", partial(_Normalize, _NORMALIZE))
-        patches.wrap(module.Normalize, "apply_with_params", _normalizing)
-    elif module.__name__ == _PYTORCH:
-        patches.wrap(module.ToTensorV2, "apply_with_params", _making_tensors)
-    elif module.__name__ == _BOXES:
-        patches.wrap(module, "filter_bboxes", _FilterOfBoxes)
-        patches.wrap(module, "check_bboxes", _checking_boxes)
-    elif module.__name__ == _BASES:
-        patches.wrap(module, "ensure_contiguous_output", _making_contiguous)
-    else:
-        patches.wrap(module.Compose, "__call__", _composing)
+    """Replaces functions once the package is imported; the pair of transforms once both are.
+
+    Args:
+        module: the package, or its module with ``ToTensorV2``.
+        patches: hold the replacements.
+    """
+    if module.__name__ == _PACKAGE:
+        for home, name, make in _OF_THE_PACKAGE:
+            with patches.piece(_PACKAGE, f"{home}.{name}"):
+                patches.wrap(sys.modules[home], name, make)
+    if {_PIXELS, _PYTORCH, _COMPOSITION} <= sys.modules.keys():
+        patches.once(_replace_pair, _PACKAGE, "Normalize followed by ToTensorV2")
+
+
+def _replace_pair(patches: Patches) -> None:
+    """Replaces the methods through which an image passes from ``Normalize`` to the tensor."""
+    patches.wrap(sys.modules[_PIXELS].Normalize, "apply_with_params", _normalizing)
+    patches.wrap(sys.modules[_PYTORCH].ToTensorV2, "apply_with_params", _making_tensors)
+    patches.wrap(sys.modules[_COMPOSITION].Compose, "__call__", _composing)
 
 
 class _Normalize(FasterFunction):
@@ -94,11 +101,11 @@ class _Normalize(FasterFunction):
         return "images without pixels, or without the core" if normalized is None else normalized
 
 
-def _has_known_code(normalize: Function) -> bool:
-    from fastpipe.interop.transforms.known_code import has_code
+def _has_known_code(normalize: object) -> bool:
+    from fastpipe.interop.transforms.known_code import has_code, member
 
     home = sys.modules.get(getattr(normalize, "__module__", ""))
-    return has_code([getattr(home, name, None) for name in ("normalize", "normalize_lut")], _FINGERPRINT)
+    return has_code([member(home, name) for name in ("normalize", "normalize_lut")], _FINGERPRINT)
 
 
 def _is_photo(img: object) -> TypeIs[Pixels]:
@@ -154,13 +161,15 @@ class _Pair:
     def of(cls, compose: Composed) -> _Pair | None:
         """The last pair of a `Compose`; None for a subclass, or if the members were changed on their instances."""
         composition, pixels, pytorch = map(sys.modules.get, (_COMPOSITION, _PIXELS, _PYTORCH))
-        if composition is None or pixels is None or pytorch is None or type(compose) is not composition.Compose:
+        if composition is None or pixels is None or pytorch is None or not _pair_is_known():
+            return None
+        if type(compose) is not composition.Compose:
             return None
         members: list[Any] = [*compose.transforms]
         for normalize, to_tensor in reversed([*pairwise(members)]):
             if type(to_tensor) is pytorch.ToTensorV2 and type(normalize) is pixels.Normalize:
                 both = (normalize, to_tensor)
-                known = normalize.normalization == "standard" and all(map(_is_as_made, both)) and _pair_is_known()
+                known = normalize.normalization == "standard" and all(map(_is_as_made, both))
                 return cls(*both) if known else None
         return None
 
@@ -225,18 +234,26 @@ def _is_as_made(transform: object) -> bool:
 
 @lru_cache(maxsize=1)
 def _pair_is_known() -> bool:
-    from fastpipe.interop.transforms.known_code import has_code
+    from fastpipe.interop.transforms.known_code import has_code, member
 
-    return has_code(_between(), _PAIR_FINGERPRINT) and _has_known_code(sys.modules[_PIXELS].normalize)
+    return has_code(_between(), _PAIR_FINGERPRINT) and _has_known_code(member(sys.modules.get(_PIXELS), "normalize"))
 
 
-def _between() -> list[Function]:
-    composition, pixels, pytorch = (sys.modules[name] for name in (_COMPOSITION, _PIXELS, _PYTORCH))
-    basic, compose = composition.BasicTransform, composition.Compose
-    calls = [compose.__call__, compose.check_data_post_transform, compose._track_transform_params, compose.postprocess]
-    calls += [basic.__call__, basic.apply_with_params, basic.should_apply, basic.get_params_dependent_on_data]
-    shapes = sys.modules["albumentations.core.utils"]
-    return [*calls, pixels.Normalize.apply, pytorch.ToTensorV2.apply, shapes.get_shape]
+def _between() -> list[object]:
+    """The functions from the input of ``Normalize`` to the tensor; None for each that this version lacks."""
+    from fastpipe.interop.transforms.known_code import member
+
+    return [member(sys.modules.get(home), path) for home, paths in _BETWEEN for path in paths.split()]
+
+
+_BETWEEN = (
+    (_COMPOSITION, "Compose.__call__ Compose.check_data_post_transform Compose._track_transform_params"),
+    (_COMPOSITION, "Compose.postprocess BasicTransform.__call__ BasicTransform.apply_with_params"),
+    (_COMPOSITION, "BasicTransform.should_apply BasicTransform.get_params_dependent_on_data"),
+    (_PIXELS, "Normalize.apply"),
+    (_PYTORCH, "ToTensorV2.apply"),
+    ("albumentations.core.utils", "get_shape"),
+)
 
 
 def _composing(plain: Function) -> Function:
@@ -374,3 +391,12 @@ def _check_of_boxes_is_known(check: Function) -> bool:
     from fastpipe.interop.transforms.known_code import has_code
 
     return has_code([check], _CHECK_FINGERPRINT)
+
+
+_OF_THE_PACKAGE: tuple[tuple[str, str, Callable[[Function], Function]], ...] = (
+    (_PIXELS, "normalize", partial(_Normalize, _NORMALIZE)),
+    ("albumentations.core.bbox_utils", "check_bboxes", _checking_boxes),
+    ("albumentations.core.bbox_utils", "filter_bboxes", _FilterOfBoxes),
+    ("albumentations.core.transforms_interface", "ensure_contiguous_output", _making_contiguous),
+)
+"""For functions in the package's modules: the module, the name, and what makes the replacement."""

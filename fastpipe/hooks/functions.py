@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
@@ -43,6 +44,12 @@ class FasterFunction(ABC):
         return self._plain(*args, **kwargs)
 
     @property
+    def __signature__(self) -> inspect.Signature:
+        """That of `takes` or `make`, whichever names more of the function's parameters."""
+        ours = inspect.signature(self.takes), inspect.signature(self.make)
+        return max(ours, key=_named_parameters)
+
+    @property
     def site(self) -> Site:
         """Counts the calls."""
         return LEDGER.site("function", self._name)
@@ -79,6 +86,10 @@ class FasterFunction(ABC):
         value = check_value(site, value, seconds, partial(self.expected, *args, **kwargs), difference)
         site.count(None)
         return value
+
+
+def _named_parameters(signature: inspect.Signature) -> int:
+    return sum(one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in signature.parameters.values())
 
 
 def counted(name: str, reason: str) -> Callable[[Function], Function]:

@@ -21,10 +21,7 @@ HOOKS = {
     "PIL.ImageOps": "pillow",
     "PIL.JpegImagePlugin": "pillow_openers",
     "PIL.PngImagePlugin": "pillow_openers",
-    "albumentations.augmentations.pixel.transforms": "albumentations",
-    "albumentations.core.bbox_utils": "albumentations",
-    "albumentations.core.composition": "albumentations",
-    "albumentations.core.transforms_interface": "albumentations",
+    "albumentations": "albumentations",
     "albumentations.pytorch.transforms": "albumentations",
     "cv2": "opencv",
     "fastpipe.program.pending_tensor": "torch_tensors",
@@ -206,4 +203,5 @@ def is_installed() -> bool:
 
 
 def _hook(ours: str, patches: Patches, module: ModuleType) -> None:
-    importlib.import_module(f"fastpipe.hooks.{ours}").hook(module, patches)
+    with patches.piece(module.__name__, module.__name__):
+        importlib.import_module(f"fastpipe.hooks.{ours}").hook(module, patches)

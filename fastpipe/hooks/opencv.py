@@ -49,12 +49,13 @@ def hook(module: ModuleType, patches: Patches) -> None:
     if is_limited:
         LEDGER.note(f"cv2.imread and cv2.imdecode are OpenCV's own: {', '.join(_LIMITS)} limit what they read.")
     known = _known_flags(hasattr(module, "IMREAD_COLOR_RGB"))
-    imdecode = before(module.imdecode)
+    imdecode = before(getattr(module, "imdecode", None))
     for name, encoded in (("imread", _file), ("imdecode", _buffer)):
-        # The Python package copies its functions from the extension module, where they may have been replaced.
-        vars(module)[name] = before(getattr(module, name))
-        make = (lambda own: own) if is_limited else partial(_Decoder, f"cv2.{name}", encoded, known)
-        patches.wrap(module, name, make, partial(_restoring, encoded, imdecode))
+        with patches.piece("cv2", f"cv2.{name}"):
+            # The Python package copies its functions from the extension module, where they may have been replaced.
+            vars(module)[name] = before(getattr(module, name))
+            make = (lambda own: own) if is_limited else partial(_Decoder, f"cv2.{name}", encoded, known)
+            patches.wrap(module, name, make, partial(_restoring, encoded, imdecode))
 
 
 # -- arguments

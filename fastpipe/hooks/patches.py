@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, TypeAlias, TypeVar
 
-from fastpipe.plain_way import THREAD
+from fastpipe.hooks.ledger import LEDGER
+from fastpipe.plain_way import THREAD, raise_interruption
 
 Function: TypeAlias = Callable[..., Any]
 Key = TypeVar("Key")
@@ -59,6 +60,10 @@ def are_in_force() -> bool:
     return _scope.is_here and not THREAD.is_plain
 
 
+class OtherVersionError(Exception):
+    """A library has another version than the ones that a hook was written for."""
+
+
 class Patches:
     """Replaced attributes and their originals.
 
@@ -90,10 +95,16 @@ class Patches:
             make: makes the replacement from the original. The replacement is only called where `are_in_force`.
             restoring: makes of the original a function that also takes packed images, which it restores. It is called
                 where the original would be.
+
+        Raises:
+            OtherVersionError: the original has other parameters than those that the replacement names.
+            AttributeError: the owner has no such attribute.
         """
         original = getattr(owner, name)
         plain = original if restoring is None else restoring(original)
         replacement = make(plain)
+        if not _takes_the_calls_of(replacement, original):
+            raise OtherVersionError(f"{name}{inspect.signature(original)} has other parameters")
         thread, scope = THREAD, _scope  # variables of the closure are fast to read
 
         @functools.wraps(original)
@@ -105,6 +116,37 @@ class Patches:
         # TorchScript compiles the original.
         vars(replaced).update({"__script_if_tracing_wrapper": True, "__original_fn": original})
         self.put(owner, name, as_builtin(original, replaced) if inspect.isbuiltin(original) else replaced)
+
+    @contextmanager
+    def piece(self, module: str, what: str) -> Iterator[None]:
+        """Makes all replacements of the block, or none if it raises: then the report has a line for what it raised.
+
+        So what another version of the library lacks costs speed, and ends no script.
+
+        Args:
+            module: the library's module.
+            what: the feature, for the report.
+        """
+        replaced, at_undo = len(self._replaced), len(self._at_undo)
+        try:
+            yield
+        except Exception as error:  # whatever the other version does
+            raise_interruption(error)
+            self._undo_from(replaced, at_undo)
+            reason = "" if isinstance(error, OtherVersionError) else f"{type(error).__name__}: "
+            LEDGER.note(f"{_with_version(module)}: {what} isn't accelerated ({reason}{error})")
+
+    def hook(self, module: ModuleType, path: str, make: Callable[[Function], Function]) -> None:
+        """Replaces a function of a module, or a method of one of its classes, as a `piece` of its own.
+
+        Args:
+            module: the module.
+            path: ``"function"`` or ``"Class.method"``.
+            make: as of `wrap`.
+        """
+        with self.piece(module.__name__, f"{module.__name__}.{path}"):
+            *owners, name = path.split(".")
+            self.wrap(functools.reduce(getattr, owners, module), name, make)
 
     def put(self, owner: object, name: str, value: object) -> None:
         """Sets an attribute until `undo`."""
@@ -140,10 +182,11 @@ class Patches:
                 names_there += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
         return sorted(names_there)
 
-    def once(self, change: Callable[[Patches], object]) -> None:
-        """Calls a function with these patches, unless it has been called with them."""
+    def once(self, change: Callable[[Patches], object], module: str, what: str) -> None:
+        """Calls a function with these patches, as a `piece`, unless it has been called with them."""
         if change not in self._done:
-            change(self)
+            with self.piece(module, what):
+                change(self)
             self._done.add(change)
 
     def at_undo(self, function: Callable[[], object]) -> None:
@@ -153,9 +196,12 @@ class Patches:
     def undo(self) -> None:
         """Restores each attribute and entry, unless other code has replaced it in the meantime."""
         self.active = False
-        while self._at_undo:
+        self._undo_from(0, 0)
+
+    def _undo_from(self, replaced: int, at_undo: int) -> None:
+        while len(self._at_undo) > at_undo:
             self._at_undo.pop()()
-        while self._replaced:
+        while len(self._replaced) > replaced:
             owner, name, before, was_own, ours = self._replaced.pop()
             if vars(owner).get(name) is not ours:
                 continue
@@ -163,6 +209,36 @@ class Patches:
                 setattr(owner, name, before)
             else:
                 delattr(owner, name)
+
+
+def _takes_the_calls_of(replacement: Function, plain: object) -> bool:
+    """True if a replacement can be called like the original, whose parameters have the names that it gives them."""
+    try:
+        theirs = [*inspect.signature(plain).parameters.values()]  # type: ignore[arg-type]
+        ours = [*inspect.signature(replacement, follow_wrapped=False).parameters.values()]
+    except (TypeError, ValueError):  # a builtin function: its replacement looks at the arguments of each call
+        return True
+    kinds = {parameter.kind for parameter in ours}
+    by_place = [one.name for one in ours if one.kind in _BY_PLACE]
+    places = [one.name for one in theirs if one.kind in _BY_PLACE]
+    if places[:1] in (["self"], ["cls"]) and by_place:
+        by_place[0] = places[0]
+    if by_place != places[: len(by_place)]:
+        return False
+    names = {one.name for one in ours}
+    others = [one for one in theirs if one.name not in names and one.kind is not one.VAR_POSITIONAL]
+    by_name = inspect.Parameter.VAR_KEYWORD in kinds
+    return all(by_name and (one.kind not in _BY_PLACE or inspect.Parameter.VAR_POSITIONAL in kinds) for one in others)
+
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _with_version(module: str) -> str:
+    """The library of a module and its version: ``"torchvision 0.28.0"``."""
+    library = module.partition(".")[0]
+    version = getattr(sys.modules.get(library), "__version__", None)
+    return f"{library} {version}" if isinstance(version, str) else library
 
 
 class _Builtin:

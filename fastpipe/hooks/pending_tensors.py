@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -39,7 +40,7 @@ def record_functions(patches: Patches) -> None:
         patches: hold the replacements.
     """
     if _V2 in sys.modules:
-        patches.once(_record_functions)
+        patches.once(_record_functions, "torchvision", f"{_V2} on tensors without pixels")
 
 
 def _record_functions(patches: Patches) -> None:
@@ -50,6 +51,7 @@ def _record_functions(patches: Patches) -> None:
 
     from fastpipe.program.pending_tensor import pending_class
 
+    importlib.import_module("fastpipe.transforms.v2._proxies")  # records; raises with an unknown torchvision
     is_new = False
     for function, kernels in _KERNEL_REGISTRY.items():
         if function.__name__.startswith("get_"):  # they read the shape

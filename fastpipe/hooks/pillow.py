@@ -22,15 +22,15 @@ _RECORDED = {"PIL.Image": ("blend",), "PIL.ImageOps": ("autocontrast", "equalize
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces what a module has; `fastpipe.hooks.pillow_openers` hooks the file openers."""
     for name in _RECORDED.get(module.__name__, ()):
-        patches.wrap(module, name, partial(ImageFunction, f"{module.__name__}.{name}", recorded="functions"))
+        patches.hook(module, name, partial(ImageFunction, f"{module.__name__}.{name}", recorded="functions"))
     if module.__name__ == "PIL.Image":
-        count_others(module, patches)
+        with patches.piece("PIL", "the count of other formats' files"):
+            count_others(module, patches)
         for method in (_resize, _transform, _filter):
             name = method.__name__.removeprefix("_")
-            patches.wrap(module.Image, name, partial(ImageFunction, f"PIL.Image.Image.{name}", gains=method))
-    if module.__name__ == "PIL.ImageEnhance":
-        _replace_degenerate(module.Brightness, "black", patches)
-        _replace_degenerate(module.Contrast, "flat", patches)
+            patches.hook(module, f"Image.{name}", partial(ImageFunction, f"PIL.Image.Image.{name}", gains=method))
+    for kind, name in (("Brightness", "black"), ("Contrast", "flat")) if module.__name__ == "PIL.ImageEnhance" else ():
+        patches.hook(module, f"{kind}.__init__", partial(_with_degenerate, f"PIL.ImageEnhance.{kind}", name))
 
 
 # Whether the core can be faster than Pillow, by the arguments of an image's method. `Operation.least_pixels` is more
@@ -64,18 +64,15 @@ def _filter(image: Image.Image, *_: object, **__: object) -> bool:
     return image.width * image.height >= 1000
 
 
-def _replace_degenerate(kind: type[Brightness | Contrast], name: str, patches: Patches) -> None:
-    """Replaces the construction of an enhancement, which makes the image that ``enhance`` blends with the given one."""
-    recorded = ImageFunction(f"PIL.ImageEnhance.{kind.__name__}", lambda image: None, "functions", ours=name)
+def _with_degenerate(shown: str, ours: str, plain: Function) -> Function:
+    """Wraps the construction of an enhancement, which makes the image that ``enhance`` blends with the given one."""
+    recorded = ImageFunction(shown, lambda image: None, "functions", ours=ours)
 
-    def make(plain: Function) -> Function:
-        def __init__(self: Brightness | Contrast, image: Image.Image) -> None:
-            degenerate: Any = recorded(image)
-            if degenerate is None:
-                plain(self, image)
-            else:
-                self.image, self.degenerate = image, degenerate
+    def __init__(self: Brightness | Contrast, image: Image.Image) -> None:
+        degenerate: Any = recorded(image)
+        if degenerate is None:
+            plain(self, image)
+        else:
+            self.image, self.degenerate = image, degenerate
 
-        return __init__
-
-    patches.wrap(kind, "__init__", make)
+    return __init__

@@ -39,15 +39,15 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces the functions of torchrun and Lightning that make, or take, the command line of a rank."""
     for name, make in _MAKERS.items():
         if hasattr(module, name):
-            patches.wrap(module, name, make)
+            patches.hook(module, name, make)
 
 
 def _of_torchrun(plain: Function) -> Function:
-    def launch_agent(config: object, entrypoint: object, args: list[str], **options: object) -> object:
+    def launch_agent(config: object, entrypoint: object, args: list[str], *others: object, **options: object) -> object:
         if entrypoint == sys.executable and args[:1] == ["-u"] and LAUNCH.command:
             LAUNCH.is_launcher = True
             args = _by_fastpipe(args)
-        return plain(config, entrypoint, args, **options)
+        return plain(config, entrypoint, args, *others, **options)
 
     return launch_agent
 

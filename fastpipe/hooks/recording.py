@@ -92,16 +92,16 @@ class ToTensor(FasterFunction):
 
         return not torch_modes_active()
 
-    def make(self, image: Image.Image) -> torch.Tensor | None:
-        later = recorded_tensor(self.site, self._patches, image, self._ours, self._plain)
+    def make(self, pic: Image.Image) -> torch.Tensor | None:
+        later = recorded_tensor(self.site, self._patches, pic, self._ours, self._plain)
         if later is not None:
             return later
-        tensor: torch.Tensor | None = our_function("functional_pil", self._ours, self._plain)(image)
+        tensor: torch.Tensor | None = our_function("functional_pil", self._ours, self._plain)(pic)
         return tensor
 
-    def expected(self, image: Image.Image) -> object:
-        twin, _ = plain_image(image)
-        return self._plain(image if twin is None else twin)
+    def expected(self, pic: Image.Image) -> object:
+        twin, _ = plain_image(pic)
+        return self._plain(pic if twin is None else twin)
 
 
 def recorded_tensor(

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 import torch
-import torchvision
 from torchvision.io import ImageReadMode
 
 from fastpipe import core, readers
 from fastpipe.clock import clock
 from fastpipe.core.encoded import JpegOrPng, as_jpeg, jpeg_or_png
+from fastpipe.environment import has_version
 from fastpipe.errors import ReaderError
 from fastpipe.hooks.checking import OTHER_VALUES, SiteAccount, check_value
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
@@ -32,10 +32,9 @@ _MAGIC = {
     "decode_image": (b"\xff\xd8\xff", b"\x89PNG", PACKED_SIGNATURE),
     "decode_jpeg": (b"\xff\xd8\xff", PACKED_SIGNATURE),
 }
-_VERSION = tuple(map(int, torchvision.__version__.split(".")[:2]))
-_TAKES_NAMES = _VERSION >= (0, 20)
+_TAKES_NAMES = has_version("torchvision", 0, 20)
 """True if modes have names, and `decode_image` takes paths."""
-_GIVES_UINT16 = _VERSION >= (0, 21)
+_GIVES_UINT16 = has_version("torchvision", 0, 21)
 """True if PNGs of 16 bits are decoded to uint16."""
 _EXIF, _XMP = b"Exif\0", b"http://ns.adobe.com/xap/"
 _TURNED_PNG = (b"eXIf", b"exif", b"adobe.xmp")

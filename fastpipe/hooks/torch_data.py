@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Hooks torch's loader: its iterators, workers and fetchers, and the function that stacks tensors."""
-    utils: Any = module._utils
-    patches.wrap(module._MultiProcessingDataLoaderIter, "__init__", _prepared)
-    patches.wrap(module._BaseDataLoaderIter, "__next__", timed)
-    patches.wrap(utils.worker, "_worker_loop", _working)
-    patches.wrap(utils.fetch._MapDatasetFetcher, "fetch", _fetching)
-    patches.wrap(utils.fetch._IterableDatasetFetcher, "fetch", _fetching_from_stream)
-    by_class = utils.collate.default_collate_fn_map
-    plain, tensor = utils.collate.collate_tensor_fn, module.torch.Tensor
+    for path, make in _MAKERS.items():
+        patches.hook(module, path, make)
+    with patches.piece("torch", "torch.utils.data.default_collate"):
+        _replace_stacking(module, patches)
+
+
+def _replace_stacking(module: Any, patches: Patches) -> None:
+    """Replaces the function that stacks tensors in torch's table."""
+    by_class = module._utils.collate.default_collate_fn_map
+    plain, tensor = module._utils.collate.collate_tensor_fn, module.torch.Tensor
     if by_class.get(tensor) is not plain:
         return  # somebody has replaced it
 
@@ -65,14 +67,14 @@ def _working(plain: Function) -> Function:
     """Wraps the function that a worker runs: if the worker may make images, it sends batches by their position."""
 
     def work(
-        kind: object, dataset: object, indices: object, results: object, *others: object, **named: object
+        dataset_kind: object, dataset: object, index_queue: object, data_queue: object, *others: object, **named: object
     ) -> object:
         with guard("batches sent by their position"):
             if may_make_images():
                 from fastpipe.memory.torch_worker import send_directly
 
-                send_directly(results)
-        return plain(kind, dataset, indices, results, *others, **named)
+                send_directly(data_queue)
+        return plain(dataset_kind, dataset, index_queue, data_queue, *others, **named)
 
     return work
 
@@ -162,6 +164,14 @@ def _known_batches(fetcher: Fetcher) -> KnownBatches | None:
     return None
 
 
+_MAKERS: dict[str, Callable[[Function], Function]] = {
+    "_BaseDataLoaderIter.__next__": timed,
+    "_MultiProcessingDataLoaderIter.__init__": _prepared,
+    "_utils.fetch._IterableDatasetFetcher.fetch": _fetching_from_stream,
+    "_utils.fetch._MapDatasetFetcher.fetch": _fetching,
+    "_utils.worker._worker_loop": _working,
+}
+"""Makes the replacement for a function of torch's loader, by the function's name in its module."""
 _MASKS = "fastpipe.hooks.pycocotools"
 _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is imported once an image has been made."""

@@ -9,6 +9,8 @@ import functools
 import gc
 import inspect
 import sys
+from collections.abc import Callable
+from operator import attrgetter
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -27,11 +29,11 @@ def hook(module: ModuleType, patches: Patches) -> None:
         patches: holds the replacements.
     """
     for name in _TRACERS.get(module.__name__, ()):
-        patches.wrap(module, name, _tracing)
+        patches.hook(module, name, _tracing)
     if module.__name__ == "torch._dynamo.eval_frame":
-        patches.wrap(module._TorchDynamoContext, "__call__", _compiling)
+        patches.hook(module, "_TorchDynamoContext.__call__", _compiling)
     if module.__name__ == "torch._dynamo.variables.builder":  # gets what a compiled function finds by itself
-        patches.wrap(module.VariableBuilder, "__call__", _given_ordinary)
+        patches.hook(module, "VariableBuilder.__call__", _given_ordinary)
     if module.__name__ == _PENDING:
         _replace_accesses(module, patches)
 
@@ -69,8 +71,8 @@ def _given_ordinary(function: Function) -> Function:
 
 
 def _compiling(plain: Function) -> Function:
-    def compiled(self: object, function: object) -> object:
-        result = plain(self, function)
+    def compiled(self: object, fn: object) -> object:
+        result = plain(self, fn)
         return _given_ordinary(result) if inspect.isfunction(result) else result
 
     return compiled
@@ -80,15 +82,11 @@ def _replace_accesses(module: ModuleType, patches: Patches) -> None:
     import torch
 
     with_pixels: Function = module.with_pixels
-    for owner, name in ((torch.nn.Parameter, "__new__"), (torch.Tensor, "__new__"), (torch.Tensor, "_make_subclass")):
-        patches.put(owner, name, staticmethod(_given_pixels(getattr(owner, name), with_pixels)))
-    for keeper, name in (
-        (torch.utils, "swap_tensors"),
-        (torch.utils.dlpack, "to_dlpack"),
-        (torch.nn.Module, "register_buffer"),
-    ):
-        patches.put(keeper, name, _given_pixels(getattr(keeper, name), with_pixels))
-    patches.put(torch.Tensor, "data", _Data(torch.Tensor.data, with_pixels))
+    for path, make in _ACCESSES.items():
+        with patches.piece("torch", f"torch.{path}"):
+            home, _, name = path.rpartition(".")
+            owner = attrgetter(home)(torch)
+            patches.put(owner, name, make(getattr(owner, name), with_pixels))
 
 
 def _given_pixels(plain: Function, with_pixels: Function) -> Function:
@@ -99,6 +97,10 @@ def _given_pixels(plain: Function, with_pixels: Function) -> Function:
     # torch.compile takes the plain one
     vars(call).update({"__script_if_tracing_wrapper": True, "__original_fn": plain})
     return call
+
+
+def _given_pixels_by_class(plain: Function, with_pixels: Function) -> object:
+    return staticmethod(_given_pixels(plain, with_pixels))
 
 
 class _Data:
@@ -117,3 +119,15 @@ class _Data:
 
     def __delete__(self, tensor: object) -> None:
         self._plain.__delete__(tensor)
+
+
+_ACCESSES: dict[str, Callable[[Any, Function], object]] = {
+    "Tensor.__new__": _given_pixels_by_class,
+    "Tensor._make_subclass": _given_pixels_by_class,
+    "Tensor.data": _Data,
+    "nn.Module.register_buffer": _given_pixels,
+    "nn.Parameter.__new__": _given_pixels_by_class,
+    "utils.dlpack.to_dlpack": _given_pixels,
+    "utils.swap_tensors": _given_pixels,
+}
+"""Makes the replacement for what accesses a tensor's memory, by its name in ``torch``."""

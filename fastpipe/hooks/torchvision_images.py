@@ -34,18 +34,19 @@ def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces functions of a module, also in other modules of torchvision that have imported them."""
     pairs = []
     for name in _NAMES[module.__name__]:
-        shown, plain = f"{module.__name__}.{name}", getattr(module, name)
+        shown = f"{module.__name__}.{name}"
+        plain = getattr(module, name, None)
         if name.endswith("to_tensor"):
-            patches.wrap(module, name, partial(ToTensor, shown, patches))
+            patches.hook(module, name, partial(ToTensor, shown, patches))
         else:
             gains = _is_colored if name in _GAINING else None
-            patches.wrap(module, name, partial(ImageFunction, shown, recorded="functional_pil", gains=gains))
-        pairs.append((plain, getattr(module, name)))
+            patches.hook(module, name, partial(ImageFunction, shown, recorded="functional_pil", gains=gains))
+        if plain is not None:
+            pairs.append((plain, getattr(module, name)))
     _exchange(pairs)
     patches.at_undo(partial(_exchange, [(ours, plain) for plain, ours in pairs]))
-    if module.__name__ == "torchvision.transforms.functional":
-        for kind, name in ((_ConvertImageDtype, "convert_image_dtype"), (_Normalize, "normalize")):
-            patches.wrap(module, name, partial(kind, f"{module.__name__}.{name}"))
+    for kind, name in _OF_TENSORS if module.__name__ == "torchvision.transforms.functional" else ():
+        patches.hook(module, name, partial(kind, f"{module.__name__}.{name}"))
 
 
 def _is_colored(img: Image.Image, *_: object, **__: object) -> bool:
@@ -77,6 +78,9 @@ class _Normalize(_TensorFunction):
         from fastpipe.pillow.image_tensors import normalized
 
         return None if inplace else normalized(tensor, mean, std, self.after(mean, std))
+
+
+_OF_TENSORS = ((_ConvertImageDtype, "convert_image_dtype"), (_Normalize, "normalize"))
 
 
 def _exchange(pairs: Sequence[tuple[Function, Function]]) -> None:

@@ -21,8 +21,9 @@ def hook(module: ModuleType, patches: Patches) -> None:
             patches.wrap(module.image, name, counted(f"torchvision.io.{name}", "decode_image is accelerated, not this"))
             patches.put(module, name, getattr(module.image, name))
     for name in ("decode_image", "decode_jpeg"):
-        patches.wrap(module.image, name, _replacing(name, patches), _restoring)
-        patches.put(module, name, getattr(module.image, name))
+        with patches.piece("torchvision", f"torchvision.io.{name}"):
+            patches.wrap(module.image, name, _replacing(name, patches), _restoring)
+            patches.put(module, name, getattr(module.image, name))
 
 
 def _replacing(name: str, patches: Patches) -> Callable[[Function], Function]:

@@ -25,12 +25,13 @@ Floats of 8x8 take 73 µs in place of 140.
 
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces v1's functions in their module, or v2's in torchvision's table of functions for tensors."""
-    if hasattr(module, "resize_image"):
+    if ".v2." in module.__name__:
         for of_v2 in _OF_V2:
-            _replace_in_table(module, of_v2, patches)
+            with patches.piece("torchvision", f"{module.__name__}.{of_v2.function}"):
+                _replace_in_table(module, of_v2, patches)
     else:
         for name, kind in _OF_V1.items():
-            patches.wrap(module, name, partial(kind, f"{module.__name__}.{name}"))
+            patches.hook(module, name, partial(kind, f"{module.__name__}.{name}"))
 
 
 def _replace_in_table(module: ModuleType, kind: type[_OfV2], patches: Patches) -> None:

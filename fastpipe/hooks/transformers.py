@@ -37,10 +37,9 @@ class _Processor(Protocol):
 def hook(module: ModuleType, patches: Patches) -> None:
     """Replaces the methods that all such processors have; not where torchvision is missing."""
     backend: type | None = getattr(module, "TorchvisionBackend", None)
-    if backend is None or not hasattr(backend, "process_image") or not hasattr(backend, "_preprocess"):
-        return
-    patches.wrap(backend, "process_image", partial(_ProcessImage, patches))
-    patches.wrap(backend, "_preprocess", partial(_preprocessing, backend))
+    if backend is not None:
+        patches.hook(module, "TorchvisionBackend.process_image", partial(_ProcessImage, patches))
+        patches.hook(module, "TorchvisionBackend._preprocess", partial(_preprocessing, backend))
 
 
 class _ProcessImage(FasterFunction):

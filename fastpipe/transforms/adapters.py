@@ -9,10 +9,12 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
 from fastpipe.plain_lookup import bases_of, modules_of, own_attributes
+from fastpipe.plain_way import raise_interruption
 from fastpipe.transforms.converted import seen_through
 
 RECIPES = {
@@ -64,8 +66,34 @@ def recipe_of(kind: type) -> RecipeModule | None:
     for _, module in modules_of(kind):
         name = look_up(RECIPES, module)
         if name is not None:
-            return cast(RecipeModule, importlib.import_module(name))
+            return _imported(name, module.partition(".")[0])
     return None
+
+
+@cache
+def _imported(name: str, library: str) -> RecipeModule:
+    """A recipe's module; an empty recipe if it fails with this version of its library, so that it's tried once."""
+    try:
+        return cast(RecipeModule, importlib.import_module(name))
+    except Exception as error:  # of whatever kind: the library plans nothing for us, and works by itself
+        raise_interruption(error)
+        return _NoRecipe(f"fastpipe doesn't know this version of {library} ({type(error).__name__}: {error})")
+
+
+class _NoRecipe:
+    """The recipe of a library in which fastpipe's recipe doesn't find its way.
+
+    Args:
+        why: the reason.
+    """
+
+    TABLE: Mapping[type, type] = MappingProxyType({})
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def why_not(self, kind: type) -> str:
+        return self._why
 
 
 def look_up(table: Mapping[str, Found], module: str) -> Found | None:

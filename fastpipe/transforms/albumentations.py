@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,11 +13,10 @@ from PIL import Image
 from fastpipe.errors import PlanError
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.transforms.albumentations_targets import (
-    ONE_AT_A_TIME,
     call_with_image,
     named_call_of,
     random_seed,
-    set_state,
+    seeded,
 )
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -46,12 +45,13 @@ class Albumentations:
     """
 
     def __init__(self, transform: object) -> None:
-        if not callable(transform) or not hasattr(transform, "set_random_state"):
+        is_seeded = hasattr(transform, "set_random_state") or named_call_of(transform) is not None
+        if not callable(transform) or not is_seeded:
             raise TypeError(
                 f"transform should be an albumentations transform, Compose, OneOf, …. Got {type(transform).__name__}"
             )
         for member in _members(transform):
-            missing = set(getattr(member, "targets_as_params", ())) - {"image"}
+            missing = set(_needed(member)) - {"image"}
             if missing:
                 raise _missing_targets(member, ", ".join(sorted(missing)))
         self.transform = transform
@@ -109,8 +109,7 @@ class SeededCall:
 
     def _result(self, image: object) -> object:
         """The transform's result, an array or tensor; the image is copied, because some transforms write into it."""
-        with ONE_AT_A_TIME:
-            set_state(self.transform, self.seed)
+        with seeded(self.transform, self.seed):
             run = named_call_of(self.transform)
             try:
                 if run is None:  # a user's own class
@@ -136,6 +135,14 @@ def _members(transform: object) -> Iterator[object]:
             yield from _members(member)
     else:
         yield transform
+
+
+def _needed(transform: object) -> Iterable[str]:
+    """The targets from which a transform draws its parameters."""
+    try:
+        return getattr(transform, "targets_as_params", ())
+    except NotImplementedError:  # how older versions say that there are none
+        return ()
 
 
 def _missing_targets(transform: object, what: str) -> PlanError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -123,5 +124,26 @@ def reseed(transform: object) -> None:
 
 
 def set_state(transform: Any, seed: int) -> None:
-    """Seeds all members by one shared pair of generators; albumentations' own set_random_seed starts all alike."""
-    transform.set_random_state(np.random.default_rng(seed), random.Random(seed))
+    """Seeds all members by one shared pair of generators; albumentations' own set_random_seed starts all alike.
+
+    Older versions draw from Python's global generator, which is seeded instead.
+    """
+    if hasattr(transform, "set_random_state"):
+        transform.set_random_state(np.random.default_rng(seed), random.Random(seed))
+    elif hasattr(transform, "set_random_seed"):
+        transform.set_random_seed(seed)
+    else:
+        random.seed(seed)
+
+
+@contextmanager
+def seeded(transform: object, seed: int) -> Iterator[None]:
+    """Seeds a transform for a block, which no other thread runs; Python's own generator stays as it was."""
+    with ONE_AT_A_TIME:
+        before = None if hasattr(transform, "set_random_state") else random.getstate()
+        set_state(transform, seed)
+        try:
+            yield
+        finally:
+            if before is not None:
+                random.setstate(before)

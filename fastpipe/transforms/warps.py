@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
+from fastpipe.environment import has_version
 from fastpipe.kernels.torchscript import FloatList, Image, IntList
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.transforms import functional as F
@@ -337,12 +338,20 @@ def _setup_pair(value: Floats, name: str) -> Sequence[float]:
     return value
 
 
+_WIDTH, _HEIGHT = (1, 0) if has_version("torchvision", 0, 28) else (0, 1)
+"""The places in a size by which displacements along x and y are divided: before 0.28, torchvision swaps them."""
+
+
 def _draw_displacement(
-    alpha: FloatList, sigma: FloatList, size: IntList, generator: torch.Generator | None = None
+    alpha: FloatList,
+    sigma: FloatList,
+    size: IntList,
+    generator: torch.Generator | None = None,
+    width: int = _WIDTH,  # TorchScript takes a default's value, and no global's
+    height: int = _HEIGHT,
 ) -> Tensor:
-    # x is scaled by the width (size[1]), y by the height (size[0]).
-    dx = _draw_smooth_noise(sigma[0], sigma, size, generator) * alpha[0] / size[1]
-    dy = _draw_smooth_noise(sigma[1], sigma, size, generator) * alpha[1] / size[0]
+    dx = _draw_smooth_noise(sigma[0], sigma, size, generator) * alpha[0] / size[width]
+    dy = _draw_smooth_noise(sigma[1], sigma, size, generator) * alpha[1] / size[height]
     return torch.concat([dx, dy], 1).permute([0, 2, 3, 1])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import corpus
 import pytest
+import torchvision_here
 
 import fastpipe
 from fastpipe.hooks.ledger import LEDGER
@@ -51,6 +52,7 @@ def installed() -> Iterator[None]:
 def hooks_without_checks(fresh_ledger: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Installed hooks that check nothing, and take images of any size; an account of its own."""
     monkeypatch.setattr(LEDGER, "_folder", None)
+    torchvision_here.module("torchvision.io")  # imported by `tensor_files`
     monkeypatch.setattr("fastpipe.hooks.tensor_files.LEAST_BYTES", 0)
     monkeypatch.setattr("fastpipe.hooks.tensor_files.LEAST_PIXELS", 0)
     with fastpipe.install(check=0):

@@ -192,3 +192,131 @@ def test_a_module_that_is_there_is_hooked_at_once(package: str) -> None:
     hook.start()
     hook.stop()
     assert seen == ["as it was"]
+
+
+# -- libraries of other versions
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch, fresh_ledger: None) -> types.ModuleType:
+    """A library ``alike 1.5`` with a function and a class, and an account without notes."""
+    module = types.ModuleType("alike")
+    exec("def shout(text, mark='!'):\n    return text + mark", vars(module))
+    exec("class Image:\n    def turn(self, angle):\n        return angle", vars(module))
+    module.__version__ = "1.5"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "alike", module)
+    return module
+
+
+def test_a_missing_name_is_noted_and_the_others_are_replaced(library: types.ModuleType) -> None:
+    del library.shout
+    patches = Patches()
+    patches.hook(library, "shout", shouting)
+    patches.hook(library, "Image.flip", shouting)
+    patches.hook(library, "Photo.turn", shouting)
+    patches.hook(library, "Image.turn", lambda plain: lambda self, angle: plain(self, angle) + 1)
+    assert library.Image().turn(3) == 4
+    starts = ["alike 1.5: alike.shout isn't", "alike 1.5: alike.Image.flip isn't", "alike 1.5: alike.Photo.turn isn't"]
+    assert len(LEDGER.notes) == 3
+    assert all(map(str.startswith, LEDGER.notes, starts))
+
+
+@pytest.mark.parametrize(
+    "replacement",
+    [
+        lambda text: text,
+        lambda text, mark, more=0: text,
+        lambda words, mark="!": words,
+        lambda text, *others: text,
+        lambda text, **named: text,
+        lambda mark="!", text="": text,
+    ],
+)
+def test_a_replacement_with_other_parameters_is_left_out(library: types.ModuleType, replacement: Function) -> None:
+    plain = library.shout
+    Patches().hook(library, "shout", lambda _: replacement)
+    assert library.shout is plain
+    assert [*LEDGER.notes] == ["alike 1.5: alike.shout isn't accelerated (shout(text, mark='!') has other parameters)"]
+
+
+@pytest.mark.parametrize(
+    "replacement",
+    [
+        lambda text, mark="?": "ours",
+        lambda text, *others, **named: "ours",
+        lambda *args, **kwargs: "ours",
+        lambda text, *, mark="?", **named: "ours",
+    ],
+)
+def test_a_replacement_with_the_same_parameters_is_taken(library: types.ModuleType, replacement: Function) -> None:
+    Patches().hook(library, "shout", lambda _: replacement)
+    assert library.shout("a") == "ours"
+    assert not LEDGER.notes
+
+
+def test_the_parameters_of_a_faster_function_are_those_that_it_names(library: types.ModuleType) -> None:
+    class Known(FasterFunction):
+        def takes(self, text: str, mark: str = "!") -> bool:
+            return True
+
+        def make(self, *args: object) -> int:
+            return 5
+
+    class Unknown(FasterFunction):
+        def make(self, text: str) -> int:
+            return 5
+
+    Patches().hook(library, "shout", lambda plain: Unknown("shout", plain))
+    assert library.shout("a") == "a!"
+    assert len(LEDGER.notes) == 1
+    Patches().hook(library, "shout", lambda plain: Known("shout", plain))
+    assert library.shout("a") == 5
+    assert len(LEDGER.notes) == 1
+
+
+def test_a_piece_that_fails_is_undone_as_a_whole(library: types.ModuleType) -> None:
+    before, table = attributes(library, library.Image), {"a": 1}
+    patches = Patches()
+    patches.put_item(table, "b", 2)
+    with patches.piece("alike", "all of it"):
+        patches.wrap(library, "shout", shouting)
+        patches.put(library.Image, "turn", None)
+        patches.put_item(table, "a", 3)
+        raise ValueError("who knows")
+    assert attributes(library, library.Image) == before
+    assert table == {"a": 1, "b": 2}
+    assert [*LEDGER.notes] == ["alike 1.5: all of it isn't accelerated (ValueError: who knows)"]
+    patches.undo()
+    assert table == {"a": 1}
+
+
+@pytest.mark.parametrize("error", [MemoryError, RecursionError, KeyboardInterrupt])
+def test_what_is_no_mistake_leaves_a_piece(library: types.ModuleType, error: type[BaseException]) -> None:
+    with pytest.raises(error), Patches().piece("alike", "all of it"):
+        raise error
+    assert not LEDGER.notes
+
+
+def test_a_change_that_fails_is_tried_once(library: types.ModuleType) -> None:
+    calls = []
+
+    def change(patches: Patches) -> None:
+        calls.append(patches)
+        raise ImportError("no such module")
+
+    patches = Patches()
+    for _ in range(3):
+        patches.once(change, "alike", "all of it")
+    assert calls == [patches]
+    assert [*LEDGER.notes] == ["alike 1.5: all of it isn't accelerated (ImportError: no such module)"]
+
+
+def test_a_hook_of_ours_that_fails_leaves_the_librarys_import_alone(
+    library: types.ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastpipe.hooks.installation.HOOKS", {"alike": "no_such_hook"})
+    with fastpipe.install():
+        assert library.shout("a") == "a!"
+    assert [*LEDGER.notes] == [
+        "alike 1.5: alike isn't accelerated (ModuleNotFoundError: No module named 'fastpipe.hooks.no_such_hook')"
+    ]

@@ -39,7 +39,7 @@ def launched(hooks: Patches, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
     launcher = importlib.import_module("torch.distributed.launcher.api")
     programs: list[tuple[str, list[str]]] = []
 
-    def launch_agent(_: Any, entrypoint: str, args: list[str], **_options: Any) -> None:
+    def launch_agent(config: Any, entrypoint: str, args: list[str], **_options: Any) -> None:
         programs.append((entrypoint, args))
 
     monkeypatch.setattr(launcher, "launch_agent", launch_agent)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fastpipe.core.factors import normalized_by_factor
 from fastpipe.interop import Foreign
 from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, Params, place
-from fastpipe.interop.transforms.known_code import has_code
+from fastpipe.interop.transforms.known_code import has_code, member
 from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
 from fastpipe.types import Size
 
@@ -49,9 +49,13 @@ def find_run(kind: type) -> Run | None:
 
 def run(transform: Foreign, data: Data) -> Data:
     """Computes ``transform(**data)``, where `Pixels` may stand for arrays; threads take turns."""
-    windows = {name: pixels for name, value in data.items() if (pixels := _pixels(transform, name, value)) is not None}
+    if not _core_is_known():
+        windows = {}
+    else:
+        named = {name: _pixels(transform, name, value) for name, value in data.items()}
+        windows = {name: pixels for name, pixels in named.items() if pixels is not None}
     with ONE_AT_A_TIME:
-        call = _Call(windows) if _fits(transform, data, windows) else None
+        call = _Call(windows) if windows and _fits(transform, data, windows) else None
         root = None if call is None else call.root(transform)
         if call is None or root is None:
             whole = {name: value.whole() if isinstance(value, Pixels) else value for name, value in data.items()}
@@ -105,15 +109,21 @@ def _methods(kind: type) -> Iterator[object]:
 
 
 def _core_functions() -> Iterator[object]:
-    """Yields the functions involved in a transform's call; other versions may lack some."""
-    basic, dual, compose = transforms_interface.BasicTransform, transforms_interface.DualTransform, A.Compose
-    yield from (basic.__call__, basic.apply_with_params, basic.should_apply, basic.update_transform_params)
-    yield from (basic.get_params, basic.get_params_dependent_on_data)
-    yield from (dual.apply_to_mask, dual.apply_to_masks, A.NoOp.apply)
-    yield from (compose.__call__, compose.preprocess, compose._preprocess_masks, compose.postprocess)
-    yield from (composition.BaseCompose.check_data_post_transform, composition.BaseCompose._track_transform_params)
-    yield from (kind.__call__ for kind in _CONTAINERS[1:])
-    yield from (utils.ensure_contiguous_output, utils.get_shape, utils.get_image_shape)
+    """Yields the functions involved in a transform's call; None for each that other versions lack."""
+    for home, names in _CORE_FUNCTIONS:
+        yield from (member(home, name) for name in names.split())
+
+
+_CORE_FUNCTIONS = (
+    (member(transforms_interface, "BasicTransform"), "__call__ apply_with_params should_apply update_transform_params"),
+    (member(transforms_interface, "BasicTransform"), "get_params get_params_dependent_on_data"),
+    (member(transforms_interface, "DualTransform"), "apply_to_mask apply_to_masks"),
+    (member(A, "NoOp"), "apply"),
+    (member(A, "Compose"), "__call__ preprocess _preprocess_masks postprocess"),
+    (member(composition, "BaseCompose"), "check_data_post_transform _track_transform_params"),
+    *((kind, "__call__") for kind in _CONTAINERS[1:]),
+    (utils, "ensure_contiguous_output get_shape get_image_shape"),
+)
 
 
 _CORE = "ee7b795ed8b92692"

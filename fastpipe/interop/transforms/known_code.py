@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import textwrap
@@ -48,6 +49,11 @@ def _canonical(node: object) -> str:
     if isinstance(node, list):
         return f"[{','.join(filter(None, map(_canonical, node)))}]"
     return repr(node)
+
+
+def member(home: object, path: str) -> Foreign:
+    """An attribute of a module or an object by its path, such as ``"Compose.__call__"``; None if there is none."""
+    return functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), home)
 
 
 class KnownCode(NamedTuple):

@@ -52,9 +52,8 @@ def _classes() -> dict[type, type]:
             # The interpolation is converted to our enum, the only one that the core knows.
             adapters[kind] = adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt))
     for name in ("ElasticTransform", "RandomPosterize"):
-        adapters[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
-    if tuple(map(int, torchvision.__version__.split(".")[:2])) < (0, 28):
-        del adapters[theirs.ElasticTransform]  # torchvision's draws other numbers than ours
+        if hasattr(theirs, name):
+            adapters[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
     return {**adapters, **torchvision_presets.TABLE}
 
 
