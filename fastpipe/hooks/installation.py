@@ -14,6 +14,7 @@ from fastpipe.arguments import whole_number
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Patches, are_in_force_everywhere, be_in_force_everywhere
+from fastpipe.kernels import trials
 
 HOOKS = {
     "PIL.Image": "pillow",
@@ -163,6 +164,7 @@ def install_for_blocks() -> None:
 def _put_in_place() -> _Hooks:
     global _hooks
     patches = Patches()
+    trials.tell(LEDGER.note)
     imports = ImportHook({name: partial(_hook, ours, patches) for name, ours in HOOKS.items()})
     _hooks = _Hooks(patches, imports)
     imports.start()

@@ -16,7 +16,7 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import planes as native
 from fastpipe.core.planes import FloatResize, FloatRounding, Hue
-from fastpipe.kernels import planes
+from fastpipe.kernels import planes, trials
 from fastpipe.torch_modes import multiplies_exactly, torch_modes_active
 
 
@@ -188,6 +188,8 @@ def rounding() -> FloatRounding | None:
         results = [_resized(*pair, form) for pair in pairs]
         if all(is_same(result, expected) for result, expected in zip(results, known, strict=True)):
             return form
+    if core.available():
+        trials.refuse("This torch resizes tensors of floats in another way than fastpipe knows, and does it itself.")
     return None
 
 

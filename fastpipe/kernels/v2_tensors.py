@@ -22,7 +22,8 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
-from fastpipe.kernels import floats, planes
+from fastpipe.environment import installed
+from fastpipe.kernels import floats, planes, trials
 from fastpipe.kernels.filters import blurred_as_v2
 from fastpipe.kernels.grids import products_are_sums
 from fastpipe.plain_way import plainly
@@ -76,6 +77,9 @@ def _fused() -> int | None:
         pairs = zip(results, [gray, *known], strict=True)
         if all(found is not None and torch.equal(found, expected) for found, expected in pairs):
             return flags
+    trials.refuse(
+        "This torchvision blends the colours of tensors in another way than fastpipe knows, and does it itself."
+    )
     return None
 
 
@@ -90,7 +94,7 @@ def samples_affine() -> bool:
 def resizes_natively(mode: str) -> bool:
     """True if torchvision resizes uint8 tensors in this mode by torch's integer arithmetic, which the core has.
 
-    (On processors without AVX2, and in older versions on all, torchvision computes with floats.)
+    (On processors without AVX2, and before 0.24 on those with AVX-512, torchvision computes with floats.)
     """
     if mode not in FILTERS or not core.available():
         return False
@@ -100,6 +104,10 @@ def resizes_natively(mode: str) -> bool:
             known = functional("resize")(image, [*size], interpolation=_mode_of(mode), antialias=True)
         resized = _resized(image, size, mode)
         if resized is None or not torch.equal(resized, known):
+            trials.refuse(
+                f"This torchvision, {installed('torchvision')}, resizes bytes in floats on this processor ({mode}): "
+                "tensors of bytes gain less."
+            )
             return False
     return True
 
@@ -234,9 +242,12 @@ def _resize(
     max_size: int | None = None,
     antialias: object = True,
 ) -> Tensor | None:
-    mode = _mode_of(interpolation).value
-    if not antialias or not planes.takes(image) or not resizes_natively(mode):
+    known = _mode_of(interpolation)
+    mode = known.value
+    if not antialias or not planes.takes(image):
         return None
+    if not resizes_natively(mode):
+        return _own_resize()(image, size, known, max_size, antialias) if mode == "bilinear" else None
     before = tuple(image.shape[-2:])
     height, width = _geometry()._compute_resized_output_size(before, size=size, max_size=max_size)
     if (height, width) == before or height < 1 or width < 1:
