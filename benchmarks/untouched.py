@@ -8,7 +8,13 @@ whose batches and final states of generators have to be equal both ways, and a s
 are of the whole process, by the clock. If the installed torchvision doesn't fit the installed torch,
 ``--first torchvision_here`` (with tests/ in PYTHONPATH) makes it importable.
 
-The exit status is 1 if an epoch differs, or if a script fails.
+With ``--beside 4``, nothing is compared: each script runs by ``fastpipe run``, first alone and then beside four busy
+loops, and the gain of the whole run that its report gives is printed for both, with their ratio, which should be
+between 0.8 and 1.2:
+
+    python benchmarks/untouched.py PHOTOS --only own_train --rounds 3 --beside 4
+
+The exit status is 1 if an epoch differs, if a script fails, or if the reports differ by more than 20%.
 """
 
 from __future__ import annotations
@@ -17,9 +23,13 @@ import argparse
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +73,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="torch.set_num_threads() of the script")
     parser.add_argument("--first", help="a module that each script imports first")
     parser.add_argument("--cpu", action="store_true", help="measure process time instead of wall time")
+    parser.add_argument("--beside", type=int, metavar="LOOPS", help="compare reports alone and beside busy loops")
     options = parser.parse_args()
+    if options.beside:
+        sys.exit(compare_reports(options))
     bench = Benchmark(options, "scripts as they are")
     failed = []
     for name in sorted(path.stem for path in SCRIPTS.glob("[!_]*.py")):
@@ -85,6 +98,46 @@ def main() -> None:
     if bench.timings or not failed:
         bench.finish(workers=options.workers, threads=options.threads)
     sys.exit(1 if failed else 0)
+
+
+def compare_reports(options: argparse.Namespace) -> int:
+    """Prints what reports say of a run alone and beside busy loops; returns the exit status."""
+    status = 0
+    for name in sorted(path.stem for path in SCRIPTS.glob("[!_]*.py")):
+        if options.only.lower() not in name:
+            continue
+        alone, beside = [], []
+        for _ in range(options.rounds):
+            alone.append(reported_times(name, options))
+            with busy(options.beside):
+                beside.append(reported_times(name, options))
+        one, other = statistics.median(alone), statistics.median(beside)
+        status |= not 0.8 <= other / one <= 1.2
+        print(f"{name}: {one:.2f} times as fast alone, {other:.2f} beside; ratio {other / one:.2f}")
+    return status
+
+
+@contextmanager
+def busy(loops: int) -> Iterator[None]:
+    """Keeps processors busy within the block."""
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def reported_times(name: str, options: argparse.Namespace) -> float:
+    """How many times as fast as before a script's images were made, as its report says of the whole run."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        found = run(name, ["-m", "fastpipe", "run", "--quiet", "--check", "20", "--report", str(report)], options)
+        if "error" in found:
+            sys.exit(f"{name} failed: {found['error']}")
+        times: dict[str, float] = json.loads(report.read_text())["run"]
+    return times["before_s"] / times["now_s"]
 
 
 def one_round(name: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
