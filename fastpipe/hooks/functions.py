@@ -55,23 +55,20 @@ class FasterFunction(ABC):
         return LEDGER.site("function", self._name)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        if not self.takes(*args, **kwargs):
-            return self._plain(*args, **kwargs)
-        site = self.site
-        if site.is_off:
-            value = self._plain(*args, **kwargs)
-            site.count_plain(DIFFERED)
-            return value
-        begun = clock()
-        failed = ""
+        site: Site | None = None
+        begun, failed = 0.0, ""
         try:
-            value = self.make(*args, **kwargs)
+            if self.takes(*args, **kwargs):
+                site, begun = self.site, clock()
+                value = DIFFERED if site.is_off else self.make(*args, **kwargs)
         except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
             failed = fall_back(error, (*args, *kwargs.values()))
         if failed:  # outside of the handler: the library's error has no context
             value = self._plain(*args, **kwargs)
-            site.count_plain(failed)
+            self.site.count_plain(failed)
             return value
+        if site is None:
+            return self._plain(*args, **kwargs)
         seconds = clock() - begun
         if value is None or isinstance(value, str):
             if value is not None:

@@ -26,6 +26,10 @@ PLACES: dict[str, tuple[str, Callable[[Path], Any]]] = {
         "fastpipe.hooks.recording.our_function",
         lambda path: Image.fromarray(np.asarray(Image.open(path).convert("RGB"))).filter(ImageFilter.GaussianBlur(2)),
     ),
+    "what a function takes": (
+        "fastpipe.hooks.recording.ImageFunction.takes",
+        lambda path: Image.fromarray(np.asarray(Image.open(path).convert("RGB"))).filter(ImageFilter.GaussianBlur(2)),
+    ),
     "a Compose": (
         "fastpipe.transforms.compose_plan.draw_and_run",
         lambda path: T.Compose([T.RandomCrop(20), T.ToTensor()])(Image.open(path).convert("RGB")),
