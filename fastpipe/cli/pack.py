@@ -24,6 +24,13 @@ ShardSamplesOption = Annotated[
     int | None,
     Option(metavar="N", min=1, help="Samples in a shard (default: as many as fit its size)."),
 ]
+KeepNamesOption = Annotated[
+    bool,
+    Option(
+        "--keep-names",
+        help="Keep all files under their own names, in the same kind of container, for scripts under fastpipe run.",
+    ),
+]
 JobsOption = Annotated[
     int | None, Option("--jobs", "-j", metavar="N", min=1, help="Threads (default: one for each CPU).")
 ]
@@ -55,6 +62,7 @@ def pack(
             help="Leave out the data that restores the same files; unpack then makes other files of the same pixels.",
         ),
     ] = False,
+    keep_names: KeepNamesOption = False,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
@@ -82,6 +90,7 @@ def pack(
             short_side=short_side,
             quality=quality,
             discard_original_bytes=discard_original_bytes,
+            keep_names=keep_names,
             jobs=jobs,
             scheduler=scheduler,
             progress=not quiet,
@@ -94,6 +103,7 @@ def unpack(
     target: TargetArgument,
     shard_size: ShardSizeOption = "1 GB",
     shard_samples: ShardSamplesOption = None,
+    keep_names: KeepNamesOption = False,
     jobs: JobsOption = None,
     scheduler: SchedulerOption = None,
     json: JsonOption = None,
@@ -115,6 +125,7 @@ def unpack(
             target,
             shard_size=shard_size,
             shard_samples=shard_samples,
+            keep_names=keep_names or None,
             jobs=jobs,
             scheduler=scheduler,
             progress=not quiet,

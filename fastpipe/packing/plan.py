@@ -13,6 +13,7 @@ from fastpipe.packing.items import Item
 from fastpipe.packing.record import PartState
 from fastpipe.packing.source import PackSource
 from fastpipe.packing.target import Target, container_name
+from fastpipe.packing.whole import WholeSource
 from fastpipe.packing.work import Task
 
 _BYTES = 4 << 20
@@ -80,6 +81,7 @@ class Layout:
             "columns": source.columns,
             "labels": labels,
             "shards": [self.shard_size, self.shard_samples] if self.target.kind == "shards" else None,
+            **({"names": "kept"} if isinstance(source, WholeSource) else {}),
             **({"top folder": self.top} if self.top else {}),
             **self.conversion.about,
         }
@@ -105,18 +107,18 @@ class Layout:
             complete: the archives that get no more files.
             at_once: the most files in a task, which also ends after about 4 MB; None for a whole archive.
         """
-        numbered = self.target.kind == "shards"
+        numbered, names_kept = self.target.kind == "shards", isinstance(self.source, WholeSource)
         named = self._numbered(items, parts, complete) if numbered else map(self._named, items)
         for part, files in groupby(named, key=itemgetter(0)):
             few: list[Item] = []
             size = 0
             for _, item in files:
                 if at_once is not None and (len(few) >= at_once or size >= _BYTES):
-                    yield Task(self.target.folder, part, self.conversion, tuple(few))
+                    yield Task(self.target.folder, part, self.conversion, tuple(few), names_kept)
                     few, size = [], 0
                 few.append(item)
                 size += item.planned
-            yield Task(self.target.folder, part, self.conversion, tuple(few))
+            yield Task(self.target.folder, part, self.conversion, tuple(few), names_kept)
 
     def _named(self, item: Item) -> tuple[str, Item]:
         """Returns the name of a file's archive, and the file."""

@@ -78,14 +78,18 @@ class Totals:
     def add(self, row: Row) -> None:
         """Adds the row of a file or a container; folders don't count."""
         if row.whole is not None:
-            more = row.whole
-        elif row.places[0].name.endswith("/"):
-            return
-        else:
-            kept = Counter([row.kept] if row.kept else ())
-            smaller = row.smaller or int(row.change is not None)
-            same_bytes = int(not smaller and bool(row.exact or row.kept))
-            more = Totals(1, kept, row.before, row.places[0].size, row.change or Changes(), same_bytes, smaller)
+            self._add(row.whole)
+        elif not row.places[0].name.endswith("/"):
+            self.add_file(row, row.places[0].size)
+
+    def add_file(self, row: Row, after: int) -> None:
+        """Adds the row of a file that has `after` bytes in the target."""
+        kept = Counter([row.kept] if row.kept else ())
+        smaller = row.smaller or int(row.change is not None)
+        same_bytes = int(not smaller and bool(row.exact or row.kept))
+        self._add(Totals(1, kept, row.before, after, row.change or Changes(), same_bytes, smaller))
+
+    def _add(self, more: Totals) -> None:
         self.files += more.files
         self.kept.update(more.kept)
         self.before += more.before
@@ -282,6 +286,8 @@ def _in_words(name: str, value: Any) -> str:
         return f"with images made smaller ({given})" if value else "without making images smaller"
     if name == "original_bytes":
         return "with the original files' bytes kept" if value else "with the original files' bytes discarded"
+    if name == "names":
+        return "with all files under their own names" if value else "with names that say which files are packed"
     if name == "command":
         return f"by fastpipe {value}"
     if name == "labels" and not isinstance(value, str):

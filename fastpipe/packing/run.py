@@ -33,6 +33,7 @@ from fastpipe.packing.report import PackResult
 from fastpipe.packing.smaller import Smaller
 from fastpipe.packing.source import PackSource, open_source
 from fastpipe.packing.target import PART, OpenPart, Target, container_name, path_in
+from fastpipe.packing.whole import WholeTarget, has_whole_record, open_whole
 from fastpipe.packing.work import (
     FILES,
     ArchivePiece,
@@ -75,6 +76,7 @@ def pack(
     short_side: int | None = None,
     quality: int | None = None,
     discard_original_bytes: bool = False,
+    keep_names: bool = False,
     jobs: int | None = None,
     scheduler: str | None = None,
     progress: bool = True,
@@ -102,6 +104,10 @@ def pack(
             size.
         discard_original_bytes: leave out the data needed to restore the same files, some hundred bytes an image;
             `unpack` then makes other JPEGs with the same coefficients and metadata.
+        keep_names: keep all files under their own names, with packed bytes in place of JPEGs', so that the target
+            stands in for the source in scripts under ``fastpipe run``. The source is a folder, of which everything is
+            copied, or a ``.tar``, ``.zip`` or ``.parquet``, or a pattern of such; the target is of the same kind, with
+            the members and rows of archives and Parquet files in their places.
         jobs: the number of threads; None for one for each usable CPU.
         scheduler: the address of a Dask scheduler whose workers do the work, with the same result; they must see source
             and target under the same paths. None for threads of this process.
@@ -115,6 +121,11 @@ def pack(
         FastpipeError: the cluster doesn't answer.
     """
     how = max_side, short_side, quality
+    if keep_names and (how != (None, None, None) or (image or label) or shard_samples is not None):
+        raise ConfigError(
+            "keep_names keeps images as they are, all columns and the shards: leave out max_side, short_side, quality, "
+            "image, label and shard_samples."
+        )
     smaller = None if how == (None, None, None) else Smaller(*how)
     return _run(
         source,
@@ -127,6 +138,7 @@ def pack(
         jobs,
         scheduler,
         progress,
+        keep_names,
     )
 
 
@@ -136,6 +148,7 @@ def unpack(
     *,
     shard_size: int | str = "1 GB",
     shard_samples: int | None = None,
+    keep_names: bool | None = None,
     jobs: int | None = None,
     scheduler: str | None = None,
     progress: bool = True,
@@ -150,6 +163,7 @@ def unpack(
         target: as in `pack`.
         shard_size: as in `pack`.
         shard_samples: as in `pack`.
+        keep_names: as in `pack`; None if the source was packed so, which the record beside it says.
         jobs: as in `pack`.
         scheduler: as in `pack`.
         progress: as in `pack`.
@@ -157,7 +171,11 @@ def unpack(
     Raises:
         FastpipeError: as in `pack`.
     """
-    return _run(source, target, Unpacking(), shard_size, shard_samples, None, None, jobs, scheduler, progress)
+    if keep_names is None:
+        keep_names = has_whole_record(source)
+    return _run(
+        source, target, Unpacking(), shard_size, shard_samples, None, None, jobs, scheduler, progress, keep_names
+    )
 
 
 def _run(
@@ -171,6 +189,7 @@ def _run(
     jobs: int | None,
     scheduler: str | None,
     progress: bool,
+    keep_names: bool,
 ) -> PackResult:
     begun = time.perf_counter()
     native()  # raises an error that says how to install the core
@@ -186,9 +205,14 @@ def _run(
         )
     if jobs is not None:
         jobs = whole_number("jobs", jobs, "the number of threads", least=1, most=MOST_THREADS)
-    target = Target.of(to)
     with cluster_at(scheduler, quiet=not progress) as cluster:
-        source = open_source(given, image, label, BuildOptions(sizes=True, progress=progress, cluster=cluster))
+        source: PackSource
+        target: Target
+        if keep_names:
+            source, target = open_whole(given, to)
+        else:
+            target = Target.of(to)
+            source = open_source(given, image, label, BuildOptions(sizes=True, progress=progress, cluster=cluster))
         _check_place(source, target)
         layout = Layout(source, target, conversion, shard_bytes, shard_samples)
         if not os.path.exists(target.record) and (other := target.in_the_way()):
@@ -205,6 +229,8 @@ def _run(
                 with SlowBar(f"{conversion.verb}ing", progress) as bar:
                     _PackRun(layout, record, bar, threads, cluster).run()
                 totals = record.totals
+                if isinstance(target, WholeTarget) and conversion.verb == "pack":
+                    target.write_readme(source.name)
                 return PackResult(
                     command=conversion.verb,
                     source=source.name,

@@ -14,6 +14,7 @@ from fastpipe import readers
 from fastpipe.errors import DatasetError, FastpipeError
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.packing.archives import MemberOffset, archive_of
+from fastpipe.packing.containers import is_container, rewrite
 from fastpipe.packing.conversions import Conversion, Converted
 from fastpipe.packing.items import BY_CONTENT, Item, in_blocks
 from fastpipe.packing.record import PartState, Row, Totals
@@ -37,6 +38,7 @@ class Task(NamedTuple):
     part: str  # the archive that the files go to, relative to the folder; ``""`` for separate files
     conversion: Conversion
     items: tuple[Item, ...]
+    names_kept: bool = False  # all files keep their names, also the members of archives and Parquet files
 
 
 class ArchivePiece(NamedTuple):
@@ -63,7 +65,10 @@ def make(task: Task) -> ArchivePiece:
 
 def write_files(task: Task, beside: str = PART) -> list[Row]:
     """Converts files, and writes each to a separate file."""
-    rows = []
+    rows: list[Row] = []
+    if task.names_kept:
+        rows, left = _rewritten(task, beside)
+        task = task._replace(items=left)
     for row, files in _converted(task):
         for name, data, modified_ns in files:
             path = path_in(task.folder, name)
@@ -75,6 +80,27 @@ def write_files(task: Task, beside: str = PART) -> list[Row]:
             row._replace(places=tuple(MemberOffset(name, zlib.crc32(data), len(data)) for name, data, _ in files))
         )
     return rows
+
+
+def _rewritten(task: Task, beside: str) -> tuple[list[Row], tuple[Item, ...]]:
+    """Writes a task's archives and Parquet files with converted images; returns their rows, and the other files."""
+    rows: list[Row] = []
+    left: list[Item] = []
+    for item in task.items:
+        path = path_in(task.folder, item.kept)
+        totals = None
+        if item.path and is_container(item.path):
+            with reading(item.path):
+                size, stamp = state_of(item.path)
+            totals = rewrite(item.path, path, task.conversion.convert, beside)
+        if totals is None:
+            left.append(item)
+            continue
+        with contextlib.suppress(OSError, OverflowError):
+            os.utime(path, ns=(stamp, stamp))
+        place = MemberOffset(item.kept, 0, os.path.getsize(path))
+        rows.append(Row(item.key, item.planned, size, stamp, samples=1, places=(place,), whole=totals))
+    return rows, tuple(left)
 
 
 def write_part(task: Task) -> list[Row]:

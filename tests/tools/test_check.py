@@ -11,6 +11,7 @@ from pathlib import Path
 import corpus
 import numpy as np
 import pytest
+from packed_copies import damaged
 from PIL import Image
 
 import fastpipe
@@ -251,6 +252,21 @@ def test_headers_alone_find_what_headers_show(folder: Path) -> None:
     assert kinds["jpeg-420-misnamed"] == {"mislabelled"}
     assert "jpeg-420-cut-half" not in kinds
     assert "jpeg-420-end-inside" not in kinds
+
+
+@pytest.mark.needs_core
+def test_packed_under_their_own_names(tmp_path: Path) -> None:
+    make_photos(tmp_path / "root", ("ant/1.jpg", "ant/2.jpg", "bee/3.jpeg"))
+    fastpipe.pack(tmp_path / "root", tmp_path / "packed", keep_names=True, progress=False)
+    packed = {name: {"packed"} for name in ("1", "2", "3")}
+    assert kinds_of(check(tmp_path / "packed")) == packed
+    data = (tmp_path / "packed" / "ant" / "2.jpg").read_bytes()
+    (tmp_path / "packed" / "ant" / "2.jpg").write_bytes(damaged(data)["last byte"])
+    (tmp_path / "packed" / "bee" / "3.jpeg").write_bytes(damaged(data)["cut off"])
+    broken = kinds_of(check(tmp_path / "packed"))
+    assert broken["1"] == {"packed"}
+    assert not {"packed"} & (broken["2"] | broken["3"])
+    assert check(tmp_path / "packed").counts["packed"] == 1
 
 
 def make_photos(root: Path, names: tuple[str, ...]) -> Path:

@@ -24,7 +24,7 @@ from typing import BinaryIO, NamedTuple
 from PIL import Image, ImageFile
 
 from fastpipe import readers
-from fastpipe.core.packed import PACKED_FORMAT
+from fastpipe.core.packed import PACKED_FORMAT, is_whole, unpack
 from fastpipe.environment import opencv
 from fastpipe.errors import DecodeError, ReaderError
 from fastpipe.readers.header import guess_format
@@ -164,6 +164,9 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     data = readers.read_file(path, rules.max_pixels)
     header = readers.parse_header(data, path)
     readers.check_limit(header, rules.max_pixels, path)
+    if header.format == PACKED_FORMAT and not is_whole(data):
+        unpack(data)  # says where it is damaged
+        raise DecodeError(path, PACKED_FORMAT, "core", "a checksum is wrong")
     chosen = readers.choose(header)
     fast = chosen.name != "pil"
     proved = fast and readers.proved(chosen, data, header)
@@ -231,8 +234,11 @@ def _notes(path: str, header: Header, rules: Rules) -> tuple[list[str], list[str
     elif max(height, width) > _LONG * min(height, width):
         texts.append(f"a strip of {height}×{width} pixels")
     pages = header.format in ("MPO", "TIFF")
+    is_packed = header.format == PACKED_FORMAT and expected is not None
     kinds = {
+        "packed": is_packed,
         "mislabelled": expected is not None
+        and not is_packed
         and _SAME.get(expected, expected) != _SAME.get(header.format, header.format),
         "near-limit": rules.max_pixels is not None and height * width > rules.max_pixels,
         "large": min(height, width) > LARGE_FACTOR * rules.size,

@@ -47,6 +47,11 @@ KINDS = (
     Kind("rotated", False, "lies on its side or is mirrored unless EXIF orientation is applied (apply_exif=True)"),
     Kind("unusual", False, "a rare format, colour space or shape; the reason says which"),
     Kind("warns", False, "Pillow warns about it; the reason says what"),
+    Kind(
+        "packed",
+        False,
+        "packed under its own name: read by fastpipe, and in scripts under fastpipe run, alone",
+    ),
 )
 """The kinds of findings, the bad ones first: where ``fastpipe.ImageFolder`` (and torchvision's) would raise."""
 
