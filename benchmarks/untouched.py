@@ -8,6 +8,9 @@ whose batches and final states of generators have to be equal both ways, and a s
 are of the whole process, by the clock. If the installed torchvision doesn't fit the installed torch,
 ``--first torchvision_here`` (with tests/ in PYTHONPATH) makes it importable.
 
+With ``--packed``, PHOTOS are packed first, under their own names, and each script also runs by ``fastpipe run`` on the
+packed copy, which has to give the same batches: the last column.
+
 With ``--beside 4``, nothing is compared: each script runs by ``fastpipe run``, first alone and then beside four busy
 loops, and the gain of the whole run that its report gives is printed for both, with their ratio, which should be
 between 0.8 and 1.2:
@@ -35,6 +38,7 @@ from typing import Any
 
 from harness import Benchmark, command_line
 
+import fastpipe
 from fastpipe.tools.timing import summarize
 
 SCRIPTS = Path(__file__).parent / "untouched"
@@ -64,6 +68,22 @@ MARKS = {
     "cifar": 6,
 }
 """The expected speed-up of each script in one process; with workers of torch's own loader, 0.9 times it."""
+PACKED_MARKS = {
+    "own_train": 6,
+    "own_evaluation": 7.2,
+    "own_v2": 4.8,
+    "image_folder": 8.5,
+    "image_folder_v2": 8.5,
+    "trivial_augment": 8.5,
+    "two_views": 5.4,
+    "timm_loader": 6.8,
+    "hugging_face": 5.8,
+    "webdataset_pil": 4.5,
+    "coco_ssd": 5.6,
+    "decode_image": 3.5,
+    "cv2_albumentations": 2.5,
+}
+"""The same for packed photos, compared with the plain script on the JPEGs."""
 
 
 def main() -> None:
@@ -74,30 +94,41 @@ def main() -> None:
     parser.add_argument("--first", help="a module that each script imports first")
     parser.add_argument("--cpu", action="store_true", help="measure process time instead of wall time")
     parser.add_argument("--beside", type=int, metavar="LOOPS", help="compare reports alone and beside busy loops")
+    parser.add_argument("--packed", action="store_true", help="also run on a packed copy of the photos")
     options = parser.parse_args()
     if options.beside:
         sys.exit(compare_reports(options))
+    with tempfile.TemporaryDirectory() as folder:
+        sys.exit(compare_ways(options, folder))
+
+
+def compare_ways(options: argparse.Namespace, folder: str) -> int:
+    """Runs the scripts each way, and prints the table; packs photos into a folder if asked to."""
     bench = Benchmark(options, "scripts as they are")
     failed = []
+    photos, marks = dict.fromkeys(WAYS, options.photos.resolve()), MARKS
+    if options.packed:
+        print(fastpipe.pack(options.photos, Path(folder, "photos"), keep_names=True, progress=False))
+        photos, marks = {**photos, "packed": Path(folder, "photos")}, PACKED_MARKS
     for name in sorted(path.stem for path in SCRIPTS.glob("[!_]*.py")):
         if not bench.wants(name):
             continue
-        rounds = [one_round(name, options) for _ in range(options.rounds)]
+        rounds = [one_round(name, options, photos) for _ in range(options.rounds)]
         errors = [found["error"] for both in rounds for found in both.values() if "error" in found]
         if errors:
             failed.append(name)
             print(f"{name} failed: {errors[0]}", file=sys.stderr)
             continue
         same = len({(found["digest"], found["states"]) for both in rounds for found in both.values()}) == 1
-        mark = MARKS[name] * (0.9 if options.workers else 1) if name in MARKS else None
+        mark = marks[name] * (0.9 if options.workers else 1) if name in marks else None
         for row, clock in ((name, "cpu" if options.cpu else "seconds"), (f"process: {name}", "process")):
             timings = {
-                way: summarize([both[way][clock] / both[way]["images"] * 1e6 for both in rounds]) for way in WAYS
+                way: summarize([both[way][clock] / both[way]["images"] * 1e6 for both in rounds]) for way in photos
             }
             bench.add(row, timings, same, mark if row == name else None)
     if bench.timings or not failed:
         bench.finish(workers=options.workers, threads=options.threads)
-    sys.exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
 def compare_reports(options: argparse.Namespace) -> int:
@@ -140,14 +171,15 @@ def reported_times(name: str, options: argparse.Namespace) -> float:
     return times["before_s"] / times["now_s"]
 
 
-def one_round(name: str, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Runs a script both ways in random order; returns its output, with the seconds of the whole process."""
-    return {way: run(name, WAYS[way], options) for way in random.sample([*WAYS], len(WAYS))}
+def one_round(name: str, options: argparse.Namespace, photos: dict[str, Path]) -> dict[str, dict[str, Any]]:
+    """Runs a script each way in random order, on the way's photos; returns its output, with the process's seconds."""
+    prefixes = {**WAYS, "packed": WAYS["fastpipe"]}
+    return {way: run(name, prefixes[way], options, photos[way]) for way in random.sample([*photos], len(photos))}
 
 
-def run(name: str, prefix: list[str], options: argparse.Namespace) -> dict[str, Any]:
+def run(name: str, prefix: list[str], options: argparse.Namespace, photos: Path | None = None) -> dict[str, Any]:
     """Runs a script; returns its output, with ``process``: the seconds of the whole process; ``error`` if it failed."""
-    command = [sys.executable, *prefix, str(SCRIPTS / f"{name}.py"), str(options.photos.resolve())]
+    command = [sys.executable, *prefix, str(SCRIPTS / f"{name}.py"), str(photos or options.photos.resolve())]
     threads = str(options.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "UNTOUCHED_FIRST": options.first or ""}
     begun = time.perf_counter()
