@@ -94,8 +94,8 @@ def _print(index: ImageIndex, statistics: dict[str, Any]) -> None:
     from fastpipe.reporting.output import pluralize, wrap_text
     from fastpipe.reporting.tables import ReportTable
 
-    files, classes = pluralize(len(index), "file"), pluralize(len(index.classes), "class")
-    print(wrap_text(f"{files} in {classes} of {index.root}"))
+    found = f"{pluralize(len(index), 'file')} in {pluralize(len(index.classes), 'class')}"
+    print(wrap_text(f"{found} of {index.root}"))
     state = "up to date" if index.origin == "opened" else index.origin
     location = "in memory only" if index.location is None else _from_here(index.location)
     print(wrap_text(f"index: {location} ({state})"))
