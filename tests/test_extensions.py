@@ -55,7 +55,7 @@ def uses(own: Any, root: Path) -> Iterator[Any]:
     yield lambda: T.Compose([own, T.ToTensor()])(image)
 
 
-@pytest.mark.parametrize("result", [*NO_STEPS, *NO_STEP], ids=repr)
+@pytest.mark.parametrize("result", [*NO_STEPS, *NO_STEP], ids=lambda result: type(result).__name__)
 def test_a_draw_that_returns_no_steps_is_named(root: Path, result: object) -> None:
     *planned, on_an_image = uses(of_draw(result), root)
     for use in planned:
