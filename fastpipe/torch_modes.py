@@ -13,17 +13,26 @@ def torch_modes_active() -> bool:
     """
     if follows_calls() or _autocasts():
         return True
-    modes = map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))
+    try:
+        modes = [*map(torch._C._get_function_stack_at, range(torch._C._len_torch_function_stack()))]
+    except AttributeError:  # of another torch, which then computes everything
+        return True
     return any(getattr(mode, "sees_transforms", True) for mode in modes)
 
 
 def follows_calls() -> bool:
-    """True if a tracer, a dispatch mode or a transform of ``torch.func`` follows the calls of torch's functions."""
-    return (
-        torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._get_tracing_state() is not None
-        or torch._C._functorch.maybe_current_level() is not None
-    )
+    """True if a tracer, a dispatch mode or a transform of ``torch.func`` follows the calls of torch's functions.
+
+    Also for a torch that can't be asked, as it lacks one of the private names: it then computes everything itself.
+    """
+    try:
+        return (
+            torch._C._len_torch_dispatch_stack() > 0
+            or torch._C._get_tracing_state() is not None
+            or torch._C._functorch.maybe_current_level() is not None
+        )
+    except AttributeError:
+        return True
 
 
 def computes_by_default() -> bool:

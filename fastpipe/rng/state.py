@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.utils.data._utils.worker import _generate_state
 
 from fastpipe.rng.generators import GLOBAL, StreamGenerators, ThreadGenerators, numpy_of
 from fastpipe.rng.keys import torch_seed
@@ -151,6 +150,8 @@ class Streams(ThreadGenerators):
         else:
             self.torch.manual_seed(base_seed)
             self.python.seed(base_seed)
+            from torch.utils.data._utils.worker import _generate_state  # private: other versions may lack it
+
             self.numpy.seed(_generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
 
     def save(self) -> GeneratorStates:
