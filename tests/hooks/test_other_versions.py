@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import corpus
 import pytest
 from run_scripts import run_python
+
+TESTS = Path(__file__).resolve().parent
 
 EVERY_HOOK = """
 import importlib
@@ -30,6 +34,21 @@ def test_every_hook_fits_the_installed_versions(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(EVERY_HOOK)
     made = run_python("script.py", cwd=tmp_path)
     assert (made.returncode, made.stdout) == (0, "\n"), made.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="each name is taken away in a forked process")
+@pytest.mark.parametrize("part", range(8))
+def test_a_script_does_the_same_without_any_name_that_a_hook_replaces(part: int, tmp_path: Path) -> None:
+    for number in range(4):
+        folder = tmp_path / "photos" / "ab"[number % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.jpg").write_bytes(corpus.jpeg(110, 150, seed=number))
+    made = run_python(str(TESTS / "names_taken_away.py"), str(tmp_path / "photos"), str(part), cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    result = json.loads(made.stdout)
+    assert result["names"]
+    assert result["changed"] == {}
 
 
 WITHOUT_V2 = """
