@@ -81,7 +81,7 @@ def test_spawned_workers_import_it_themselves(method: str, monkeypatch: pytest.M
 
     asked: list[str] = []
     monkeypatch.setattr(before_fork.importlib, "import_module", asked.append)
-    context = SimpleNamespace(get_start_method=lambda: method)
+    context = SimpleNamespace(get_start_method=lambda allow_none: method)
     before_fork.import_for_workers(SimpleNamespace(multiprocessing_context=context))
     assert asked == []
 
