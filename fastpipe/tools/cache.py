@@ -12,7 +12,7 @@ from typing import Any
 
 import filelock
 
-from fastpipe.errors import ConfigError
+from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.index.format import cache_folder
 from fastpipe.sources import Cache
 
@@ -47,10 +47,10 @@ def store_cache(folder: str) -> Cache:
     """Opens the cache of files from stores in a folder.
 
     Raises:
-        ConfigError: the folder holds no such cache.
+        DatasetError: the folder holds no such cache.
     """
     if not Cache.is_in(folder):
-        raise ConfigError(
+        raise DatasetError(
             f"{folder} is no cache of files from stores: give the folder that fastpipe.Cache was made with, or none to "
             "see the cache of indexes."
         )

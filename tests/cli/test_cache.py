@@ -57,7 +57,7 @@ def test_what_is_there_is_shown_and_stays(cache: Path, capsys: pytest.CaptureFix
 def test_without_a_home_there_is_none(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delenv("FASTPIPE_CACHE")
     monkeypatch.setattr("fastpipe.index.format.user_folder", lambda of: None)
-    assert run("--clear") == 1
+    assert run("--clear") == 2
     error = capsys.readouterr().err
     assert "this user has no home folder. Set FASTPIPE_CACHE" in error
     assert len(error.splitlines()) <= 2

@@ -72,25 +72,25 @@ def test_json_and_quiet(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "status", "said"),
     [
-        (["ROOT", "ROOT/out"], "lies in the source"),
-        (["ROOT", "s3://bucket/out"], "is written on a disk of this machine"),
-        (["ROOT", "OUT", "--max-side", "5", "--short-side", "5"], "so give one"),
-        (["ROOT", "OUT", "--shard-size", "large"], "shard_size='large'"),
-        (["ROOT", "OUT", "--label", "label"], "columns of Parquet files"),
-        (["ROOT/none", "OUT"], "there is no"),
+        (["ROOT", "ROOT/out"], 1, "lies in the source"),
+        (["ROOT", "s3://bucket/out"], 1, "is written on a disk of this machine"),
+        (["ROOT", "OUT", "--max-side", "5", "--short-side", "5"], 2, "so give one"),
+        (["ROOT", "OUT", "--shard-size", "large"], 2, "shard_size='large'"),
+        (["ROOT", "OUT", "--label", "label"], 2, "columns of Parquet files"),
+        (["ROOT/none", "OUT"], 1, "there is no"),
     ],
 )
 def test_errors_are_a_line(
-    root: Path, tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    root: Path, tmp_path: Path, arguments: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = {"ROOT": str(root), "OUT": str(tmp_path / "out")}
     given = [argument.replace("ROOT", places["ROOT"]).replace("OUT", places["OUT"]) for argument in arguments]
     with pytest.raises(SystemExit) as caught:
         main(["pack", *given])
     printed = capsys.readouterr()
-    assert (caught.value.code, printed.out, printed.err.count("\n")) == (1, "", 1)
+    assert (caught.value.code, printed.out, printed.err.count("\n")) == (status, "", 1)
     assert said in printed.err
     assert not (tmp_path / "out").exists()
 
