@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(INTERRUPTED)
     except FastpipeError as error:
         print_error(f"fastpipe: error: {error}")
-        sys.exit(2 if isinstance(error, _USAGE) else 1)
+        sys.exit(2 if isinstance(error, _USAGE) and not _is_full(error.__cause__) else 1)
     except BrokenPipeError:  # the reader of the pipe has closed it
         _drop_output()
         sys.exit(1)
@@ -65,13 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if error.filename is not None:  # a file named on the command line
             print_error(f"fastpipe: error: {error.strerror}: {error.filename!r:.200}")
             sys.exit(1)
-        if error.errno not in (*NO_ROOM, errno.EFBIG):
+        if not _is_full(error):
             raise
         print_error(f"fastpipe: error: the output can't be written: {error.strerror}")
         _drop_output()
         sys.exit(1)
     if asked is not None:
         run_script(asked.script, **asked.options)
+
+
+def _is_full(error: BaseException | None) -> bool:
+    """True if a file couldn't be written to its end: a full disk is no wrong usage."""
+    return isinstance(error, OSError) and error.errno in (*NO_ROOM, errno.EFBIG)
 
 
 @contextmanager

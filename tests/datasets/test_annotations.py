@@ -7,7 +7,8 @@ import copy
 import io
 import json
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +149,20 @@ def _outcome(make: Make) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def _agree(ours: Make, expected: Make, file: Path) -> None:
-    """Asserts equal values, or errors of the same class; ours names the file."""
+def _base(error: BaseException | None) -> type:
+    """The class of an error of torchvision's by which people catch it."""
+    known = ("builtins", "xml.etree.ElementTree")
+    return next(kind for kind in type(error).__mro__ if kind.__module__ in known)
+
+
+def _agree(ours: Make, expected: Make, file: Path, alone: Sequence[Make] = ()) -> None:
+    """Asserts equal values, or errors of the same class; ours names the file.
+
+    Args:
+        ours, expected: make a target.
+        file: the annotations.
+        alone: make torchvision's target of each annotation alone: of several mistakes either may be met first.
+    """
     (value, error), (their_value, their_error) = _outcome(ours), _outcome(expected)
     if their_error is None:
         assert error is None, f"torchvision gives {their_value}, ours raises {error!r}"
@@ -157,10 +170,8 @@ def _agree(ours: Make, expected: Make, file: Path) -> None:
         return
     assert error is not None, f"torchvision raises {their_error!r}, ours gives {value}"
     if type(error) is not IndexError or type(their_error) is not IndexError:  # else there is no such sample
-        base = next(
-            kind for kind in type(their_error).__mro__ if kind.__module__ in ("builtins", "xml.etree.ElementTree")
-        )
-        assert isinstance(error, base), f"{their_error!r} is not the base of {error!r}"
+        bases = tuple(map(_base, (their_error, *filter(None, (_outcome(make)[1] for make in alone)))))
+        assert isinstance(error, bases), f"{their_error!r} is not the base of {error!r}"
         assert isinstance(error, AnnotationError)
         assert str(file) in str(error)
 
@@ -179,7 +190,13 @@ def _compare_coco(root: Path, content: dict[str, Any], keys: Any = "unwrapped", 
         return (dataset if keys == "unwrapped" else wrap(dataset, keys))[index][1]
 
     wrappers = fastpipe.wrap_dataset_for_transforms_v2, their_datasets.wrap_dataset_for_transforms_v2
-    _agree(lambda: make(fastpipe, wrappers[0]), lambda: make(their_datasets, wrappers[1]), file)
+
+    def of_one(annotation: Any) -> Any:
+        file.write_text(json.dumps({**content, "annotations": [annotation]}))
+        return make(their_datasets, wrappers[1])
+
+    alone = [partial(of_one, each) for each in content.get("annotations") or ()]
+    _agree(lambda: make(fastpipe, wrappers[0]), lambda: make(their_datasets, wrappers[1]), file, alone)
 
 
 KEYS = ["unwrapped", None, "all", ["masks"]]

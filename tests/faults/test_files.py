@@ -175,7 +175,7 @@ def read_what_nobody_may(root: str, locked: str) -> None:
     assert all(torch.equal(image, expected[number]) for number, image in got.items())
     assert loader.bad_files.skipped == len(lost) > 0
     if os.path.isdir(locked):
-        with pytest.warns(FastpipeWarning, match="1 folders .* can't be listed, so their images are missing: class1"):
+        with pytest.warns(FastpipeWarning, match="1 folder of .* can't be listed, so images are missing: class1"):
             fastpipe.ImageIndex.from_folder(root, location=None)
 
 

@@ -164,15 +164,15 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     data = readers.read_file(path, rules.max_pixels)
     header = readers.parse_header(data, path)
     readers.check_limit(header, rules.max_pixels, path)
-    if header.format == PACKED_FORMAT and not is_whole(data):
-        unpack(data)  # says where it is damaged
-        raise DecodeError(path, PACKED_FORMAT, "core", "a checksum is wrong")
     chosen = readers.choose(header)
     fast = chosen.name != "pil"
     proved = fast and readers.proved(chosen, data, header)
     complaint = _complaint(chosen, data) if proved else ""
     if not proved or complaint:  # decode with Pillow
         readers.decode(data, header=header, reader="pil", source=path, max_pixels=None)
+    if header.format == PACKED_FORMAT and not is_whole(data):  # damaged where the pixels aren't
+        unpack(data)  # says where
+        raise DecodeError(path, PACKED_FORMAT, "core", "a checksum is wrong")
     within = rules.max_pixels is None or header.height * header.width <= rules.max_pixels
     if fast and not proved and within:
         complaint = _complaint(chosen, data)
