@@ -122,8 +122,9 @@ class TargetStages(ImageStages):
 
     def finish(self, task: SampleTask) -> None:
         if task.finished is None and self.loader is not None:
+            size = self._loaded_size(task)  # an error here is the loader's, of no file
             with self.errors_noted(task):
-                self._make_targets(task, self._loaded_size(task))
+                self._make_targets(task, size)
             if task.error is not None:
                 return
             if not self.pipeline.unplanned:

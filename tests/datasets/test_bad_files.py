@@ -235,7 +235,7 @@ def test_a_file_stays_listed_while_another_process_counts_it():
         record, stop = BadFileRecord(10), fork.Event()
         other = fork.Process(target=count, args=(record, stop))
         other.start()
-        while record.bad_now() < record.count:
+        while record.counts().skipped < record.count:
             time.sleep(0.001)
         for index in range(record.count):
             record.listed[index] = True
@@ -243,4 +243,4 @@ def test_a_file_stays_listed_while_another_process_counts_it():
         stop.set()
         other.join()
         assert record.listed.all()
-        assert record.bad_now() == record.count
+        assert record.counts().skipped == record.count

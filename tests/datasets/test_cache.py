@@ -22,7 +22,7 @@ import pytest
 
 import fastpipe
 from fastpipe.errors import DatasetError, FastpipeWarning
-from fastpipe.sources import ByteSource, Cache, Entry
+from fastpipe.sources import ByteSource, Cache, Entry, _cache_folder
 from fastpipe.sources.cache import parse_size
 
 KB = 1000
@@ -173,11 +173,12 @@ def test_a_damaged_manifest_is_made_anew(tmp_path: Path, source: Dictionary) -> 
     assert [cache.get(file) for file in files] == list(source.files.values())
 
 
-def test_a_restart_of_the_machine(tmp_path: Path, source: Dictionary) -> None:
+def test_a_restart_of_the_machine(tmp_path: Path, source: Dictionary, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache"
     files = [source.file(entry) for entry in source.list()][:4]
     places = Cache(folder).fetch(files)
     (folder / "fastpipe-cache").write_text("another start")
+    monkeypatch.setattr(_cache_folder, "is_alive", lambda *_, unknown=True: False)  # a restart ends all processes
     Path(places[0].container).write_bytes(bytes(4096))  # the blocks were never written
     os.unlink(places[1].container)
     stray = Path(places[2].container).parent / ("0" * 32)
