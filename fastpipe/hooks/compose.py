@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import torch
+
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
 from fastpipe.hooks.kinds import is_array, is_pillow_image
@@ -48,7 +50,8 @@ class ComposeCalls:
 
     def __init__(self, compose: Composed, record: Callable[[], object]) -> None:
         members = compose.transforms
-        names = [type(member).__name__ for member in members] if isinstance(members, _plans().LISTS) else ["…"]
+        is_list = isinstance(members, (list, tuple, torch.nn.ModuleList))
+        names = [type(member).__name__ for member in members] if is_list else ["…"]
         self.site: Site = LEDGER.site("transform", f"{type(compose).__name__}({', '.join(names)})")
         self._record = record
         self._account = SiteAccount(self.site)
