@@ -52,6 +52,7 @@ def _clean_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_opencv_that_writes_where_it_should_not_is_no_reader(
     monkeypatch: pytest.MonkeyPatch, version: str, loads: bool
 ) -> None:
+    pytest.importorskip("cv2", reason="OpenCV isn't installed")
     monkeypatch.setattr("cv2.__version__", version)
     status = readers.reader_status()["cv2"]
     assert status.available == loads
