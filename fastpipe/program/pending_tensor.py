@@ -187,6 +187,7 @@ def with_pixels(tensor: Thing) -> Thing:
             vars(own)[_KEY] = record
         set_class(tensor, kind)
         vars(tensor).pop(_KEY, None)
+        _tensors.discard(shell)  # torch exchanges no tensor that somebody refers to weakly
     return tensor
 
 

@@ -11,6 +11,7 @@ import os
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 Thing = TypeVar("Thing")
@@ -25,16 +26,21 @@ class MadeBeforeForks(Generic[Thing]):
 
     def __init__(self, make: Callable[[Thing], object]) -> None:
         self._make = make
-        self._things: set[weakref.ref[Thing]] = set()
+        self._things: dict[int, weakref.ref[Thing]] = {}  # by id
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=self._make_all)
 
     def add(self, thing: Thing) -> None:
         """Adds an object, as long as it exists."""
-        self._things.add(weakref.ref(thing, self._things.discard))
+        # The callback is C's: an interrupt isn't lost in it.
+        self._things[id(thing)] = weakref.ref(thing, partial(self._things.pop, id(thing)))
+
+    def discard(self, thing: Thing) -> None:
+        """Forgets an object, to which nothing here refers any more; not an error if it wasn't added."""
+        self._things.pop(id(thing), None)
 
     def _make_all(self) -> None:
-        for reference in [*self._things]:
+        for reference in [*self._things.values()]:
             thing = reference()
             if thing is not None:
                 with suppress(Exception):  # raised again when the pixels are used

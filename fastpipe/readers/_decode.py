@@ -324,7 +324,7 @@ _followed: tuple[object, tuple[str, ...], MachineConfig] | None = None
 
 
 def machine_config() -> MachineConfig:
-    """This machine's config without the entries of its file that can't be followed; each is warned about once.
+    """This machine's config without the entries of its file that can't be followed; one warning names them.
 
     Such an entry names an unknown reader, one that doesn't load here, or one that doesn't read the format.
     """
@@ -336,17 +336,20 @@ def machine_config() -> MachineConfig:
         return _followed[2]
     asked = parse_reader_override(os.environ.get("FASTPIPE_READER", ""))  # these raise where they are used
     kept: dict[str, str] = {}
+    refused: dict[str, list[str]] = {}  # entries by the reason
     for format, name in given.readers.items():
         try:
             if format not in asked:
                 check_readers({format: name})
             kept[format] = name
         except (ConfigError, ReaderError) as error:
-            said = str(error).rstrip(".")
-            warn_once(
-                f"{MachineConfig.path()} says {format} = {name!r}, which can't be followed: {said}. Built-in defaults "
-                "are used: same pixels, only slower. `fastpipe configure` measures and writes what there is here."
-            )
+            refused.setdefault(str(error).rstrip("."), []).append(f"{format} = {name!r}")
+    if refused:
+        said = "; and ".join(f"{' and '.join(some)}, which can't be followed: {why}" for why, some in refused.items())
+        warn_once(
+            f"{MachineConfig.path()} says {said}. Built-in defaults are used: same pixels, only slower. "
+            "`fastpipe configure` measures and writes what there is here."
+        )
     dropped = len(kept) < len(given.readers)
     _followed = given, tuple(known_readers()) if dropped else (), replace(given, readers=kept) if dropped else given
     return _followed[2]

@@ -18,6 +18,7 @@ from fastpipe.rng.state import (
     preserved_globals,
     rewound,
     rewound_on,
+    seed_python,
 )
 from fastpipe.rng.torch_stream import TorchStream
 
@@ -40,5 +41,6 @@ __all__ = [
     "rewound_on",
     "sample_key",
     "sample_keys",
+    "seed_python",
     "stream_of",
 ]

@@ -68,6 +68,11 @@ def preserved_globals() -> Iterator[None]:
         before.restore()
 
 
+def seed_python(seed: int) -> None:
+    """Seeds Python's global generator, for libraries that draw from no other one."""
+    random.seed(seed)
+
+
 @contextlib.contextmanager
 def keyed_globals(key: int) -> Iterator[None]:
     """Seeds the global generators by a key within the block, and restores them after it.

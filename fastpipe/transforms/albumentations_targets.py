@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,7 +17,7 @@ from PIL import Image
 
 from fastpipe.pillow.image_record import region_of
 from fastpipe.pillow.lazy_source import LazySource
-from fastpipe.rng import Stream, TorchStream
+from fastpipe.rng import Stream, TorchStream, preserved_globals, seed_python
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.types import Box
 
@@ -133,17 +133,12 @@ def set_state(transform: Any, seed: int) -> None:
     elif hasattr(transform, "set_random_seed"):
         transform.set_random_seed(seed)
     else:
-        random.seed(seed)
+        seed_python(seed)
 
 
 @contextmanager
 def seeded(transform: object, seed: int) -> Iterator[None]:
     """Seeds a transform for a block, which no other thread runs; Python's own generator stays as it was."""
-    with ONE_AT_A_TIME:
-        before = None if hasattr(transform, "set_random_state") else random.getstate()
+    with ONE_AT_A_TIME, nullcontext() if hasattr(transform, "set_random_state") else preserved_globals():
         set_state(transform, seed)
-        try:
-            yield
-        finally:
-            if before is not None:
-                random.setstate(before)
+        yield

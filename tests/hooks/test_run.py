@@ -291,6 +291,6 @@ def test_mistakes_are_told_in_a_line_before_anything_runs(
 ) -> None:
     (tmp_path / "script.py").write_text("print('ran')")
     made = run_python("-m", "fastpipe", "run", *arguments, cwd=tmp_path)
-    assert (made.returncode, made.stdout) == (1, "")
+    assert (made.returncode, made.stdout) == (2, "")
     assert made.stderr.count("\n") == 1
     assert all(word in made.stderr for word in words)
