@@ -227,7 +227,7 @@ def test_fresh_figures_are_taken_without_paths(pages, figures, tmp_path, monkeyp
     assert {"torch", "torchvision", "pillow"} <= set(found["loader"]["about"]["versions"])
     text = pages.page({"pipeline": found["pipeline"]})
     assert "Not measured yet; `scripts/gpu PHOTOS`" in text
-    assert "| train | 1.20 | 2.50 (2.08×) |" in text
+    assert "| train | 1.20 | 2.50 | 2.08× |" in text
     assert "On battery." in text
     assert ", 3 rounds." in text
 
@@ -284,9 +284,10 @@ def test_the_reference_s_first_page_has_the_names_of_the_package():
     assert all(f"`fastpipe.{name}`" in text for name in fastpipe.__all__)
 
 
-def test_the_pages_have_at_most_25_000_words():
-    """With their code, without the reference."""
-    assert sum(len(path.read_text(encoding="utf-8").split()) for path in DOCS.glob("*.md")) <= 25_000
+def test_the_pages_have_at_most_24_000_words():
+    """With their code, without the reference and the lines of tables."""
+    words = [word for path in DOCS.glob("*.md") for word in path.read_text(encoding="utf-8").split()]
+    assert sum(bool(re.search(r"\w", word)) for word in words) <= 24_000
 
 
 def test_no_line_of_code_is_cut_off_on_the_site():
@@ -384,7 +385,8 @@ def test_what_doctor_is_said_to_find_it_can_find():
 def test_every_environment_variable_is_on_one_page() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "fastpipe").rglob("*.py"))
     page = (DOCS / "command_line.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"FASTPIPE_[A-Z_]+", code)) == set(re.findall(r"FASTPIPE_[A-Z_]+", page))
+    clicks = {"FASTPIPE_COMPLETE"}  # with an underscore before it, for completion
+    assert set(re.findall(r"FASTPIPE_[A-Z_]+", code)) | clicks == set(re.findall(r"FASTPIPE_[A-Z_]+", page))
 
 
 CONTRIBUTING = DOCS.parent / "CONTRIBUTING.md"

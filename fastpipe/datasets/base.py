@@ -9,7 +9,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -514,5 +514,7 @@ def _is_builtin(function: object) -> bool:
 
 
 def _name_of(transform: object) -> str:
-    name = own_attribute(transform, "__name__") if not isinstance(transform, FunctionType) else transform.__name__
+    if isinstance(transform, (FunctionType, BuiltinFunctionType, MethodType)):
+        return transform.__name__
+    name = own_attribute(transform, "__name__")
     return name if isinstance(name, str) else type(transform).__name__
