@@ -15,7 +15,7 @@ from fastpipe.errors import DecodeError
 from fastpipe.types import PACKED_SIGNATURE, is_packed
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from typing_extensions import Buffer
     from PIL.ImageFile import ImageFile
 
 Opener: TypeAlias = "Callable[[IO[bytes], str | bytes], ImageFile]"
@@ -109,7 +109,7 @@ class RestoredFile(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
+    def readinto(self, buffer: Buffer) -> int:
         view = memoryview(buffer).cast("B")
         part = self._content()[self._position : self._position + len(view)]
         view[: len(part)] = part
