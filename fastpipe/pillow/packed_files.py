@@ -15,8 +15,8 @@ from fastpipe.errors import DecodeError
 from fastpipe.types import PACKED_SIGNATURE, is_packed
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
     from PIL.ImageFile import ImageFile
+    from typing_extensions import Buffer
 
 Opener: TypeAlias = "Callable[[IO[bytes], str | bytes], ImageFile]"
 """One of Pillow's openers; ``Image.open`` calls it with a file and its name, which is empty if the caller opened it."""
