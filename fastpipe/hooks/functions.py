@@ -45,7 +45,7 @@ class FasterFunction(ABC):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """That of `takes` or `make`, whichever names more of the function's parameters."""
+        """The signature of `takes` or `make`, whichever names more of the function's parameters."""
         ours = inspect.signature(self.takes), inspect.signature(self.make)
         return max(ours, key=_named_parameters)
 
