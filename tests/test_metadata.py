@@ -71,7 +71,7 @@ def _parsers() -> list[Any]:
     for name in names:
         try:
             found.append((importlib.import_module(f"{name}.requirements"), importlib.import_module(f"{name}.markers")))
-        except ImportError:
+        except (ImportError, AssertionError):  # setuptools refuses to be imported once Python's own distutils is there
             continue
     return found
 

@@ -142,7 +142,7 @@ import fastpipe
 from fastpipe import DataLoader, ImageFolder
 from fastpipe.readers import read_image
 from fastpipe.transforms import CenterCrop, RandomRotation, functional as F, v2
-
+def text(image: object) -> str: return "text"
 fastpipe.ImageFloder("train")
 ImageFolder("train", apply_exif="yes")
 read_image("a.jpg", region=3)
@@ -160,7 +160,7 @@ DataLoader(ImageFolder("train"), btach_size=3)
 DataLoader(ImageFolder("train"), batch_size="3")
 ImageFolder("train", sede=0)
 label: str = ImageFolder("train")[0][1]
-shape: int = ImageFolder("train", lambda image: "text")[0][0]
+shape: int = ImageFolder("train", text)[0][0]
 """
 
 
