@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from fastpipe.clock import clock
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.ledger import LEDGER, Site
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.plain_way import plainly
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import TypeIs
 
-    from fastpipe.hooks.compose import Composed
+    from fastpipe.hooks.torchvision.compose_calls import Composed
     from fastpipe.program.pending_work import NormalizedPixels
     from fastpipe.readers.base import Pixels
 

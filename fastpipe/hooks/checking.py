@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from fastpipe.clock import Stopwatch, clock
-from fastpipe.hooks.kinds import is_array, is_pillow_image, is_tensor
+from fastpipe.hooks.class_checks import is_array, is_pillow_image, is_tensor
 from fastpipe.hooks.ledger import Site, failure
 from fastpipe.plain_way import plainly, raise_interruption
 

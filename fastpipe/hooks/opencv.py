@@ -17,7 +17,7 @@ from struct import error as StructError
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from fastpipe.hooks.functions import FasterFunction, counted
+from fastpipe.hooks.faster_function import FasterFunction, counted
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, before
 from fastpipe.plain_way import plainly

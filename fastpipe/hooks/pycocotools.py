@@ -1,7 +1,7 @@
 """pycocotools' ``decode`` with run lengths drawn by the core: an ordinary array with the same bytes.
 
 pycocotools decodes masks that the core refuses or that are unusual in any way. For datasets that decode masks, the
-functions that follow are made faster, too: see `fastpipe.hooks.mask_tensors`.
+functions that follow are made faster, too: see `fastpipe.hooks.torch.mask_tensors`.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.patches import Function, Patches
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from fastpipe.hooks.fetchers import Fetcher
+    from fastpipe.hooks.torch.fetchers import Fetcher
 
     Masks: TypeAlias = NDArray[np.uint8]
 
@@ -106,7 +106,7 @@ def fetching(fetcher: Fetcher) -> Iterator[None]:
     before = _thread.decoded
     mode: AbstractContextManager[object] = nullcontext()
     if fetcher in _fetchers:
-        from fastpipe.hooks.mask_tensors import MaskMode
+        from fastpipe.hooks.torch.mask_tensors import MaskMode
 
         mode = MaskMode()
     with mode:

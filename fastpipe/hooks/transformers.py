@@ -11,11 +11,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fastpipe.hooks.checking import fall_back
-from fastpipe.hooks.functions import FasterFunction
-from fastpipe.hooks.kinds import is_pillow_image
+from fastpipe.hooks.class_checks import is_pillow_image
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.recording import recorded_tensor
+from fastpipe.hooks.pillow.image_functions import recorded_tensor
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:

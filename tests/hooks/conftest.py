@@ -53,7 +53,7 @@ def hooks_without_checks(fresh_ledger: None, monkeypatch: pytest.MonkeyPatch) ->
     """Installed hooks that check nothing, and take images of any size; an account of its own."""
     monkeypatch.setattr(LEDGER, "_folder", None)
     torchvision_here.module("torchvision.io")  # imported by `tensor_files`
-    monkeypatch.setattr("fastpipe.hooks.tensor_files.LEAST_BYTES", 0)
-    monkeypatch.setattr("fastpipe.hooks.tensor_files.LEAST_PIXELS", 0)
+    monkeypatch.setattr("fastpipe.hooks.torchvision.tensor_files.LEAST_BYTES", 0)
+    monkeypatch.setattr("fastpipe.hooks.torchvision.tensor_files.LEAST_PIXELS", 0)
     with fastpipe.install(check=0):
         yield

@@ -174,7 +174,7 @@ FUNCTIONS: dict[str, tuple[str, Callable[[], Any]]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("check", [0, 1])
 def test_functions_on_masks_are_torch_s(name: str, check: int) -> None:
-    from fastpipe.hooks.mask_tensors import MaskMode
+    from fastpipe.hooks.torch.mask_tensors import MaskMode
 
     site, function = FUNCTIONS[name]
     expected = function()
@@ -215,7 +215,7 @@ LEFT: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", LEFT)
 def test_other_calls_are_torch_s(name: str) -> None:
-    from fastpipe.hooks.mask_tensors import MaskMode
+    from fastpipe.hooks.torch.mask_tensors import MaskMode
 
     expected = outcome(LEFT[name])
     with fastpipe.install(check=0), MaskMode():

@@ -241,7 +241,7 @@ def test_without_torch_in_use(folders: tuple[Path, Path], monkeypatch: pytest.Mo
     """A script that doesn't import torch gets Pillow's own image of the restored file."""
     path = next(folders[1].rglob("*.jpg"))
     with fastpipe.install():
-        monkeypatch.setattr("fastpipe.hooks.pillow_openers.sys.modules", {})
+        monkeypatch.setattr("fastpipe.hooks.pillow.openers.sys.modules", {})
         image = Image.open(path)
         assert type(image).__module__ == "PIL.JpegImagePlugin"
         assert not fastpipe.is_pending(image)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import fastpipe
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches

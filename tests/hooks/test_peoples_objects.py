@@ -558,7 +558,7 @@ def test_what_accounting_could_not_count_is_noted_once(photo: str, monkeypatch: 
     def samples_in(batch: object) -> int:
         raise WordlessError
 
-    monkeypatch.setattr("fastpipe.hooks.loader_times.samples_in", samples_in)
+    monkeypatch.setattr("fastpipe.hooks.torch.loader_times.samples_in", samples_in)
     with fastpipe.install(check=0):
         assert len([*DataLoader(Photos(photo), 1)]) == 4
     notes = [note for note in LEDGER.notes if "went on without" in note]

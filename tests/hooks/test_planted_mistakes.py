@@ -23,11 +23,11 @@ pytestmark = [
 
 PLACES: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "a function of images": (
-        "fastpipe.hooks.recording.our_function",
+        "fastpipe.hooks.pillow.image_functions.our_function",
         lambda path: Image.fromarray(np.asarray(Image.open(path).convert("RGB"))).filter(ImageFilter.GaussianBlur(2)),
     ),
     "what a function takes": (
-        "fastpipe.hooks.recording.ImageFunction.takes",
+        "fastpipe.hooks.pillow.image_functions.ImageFunction.takes",
         lambda path: Image.fromarray(np.asarray(Image.open(path).convert("RGB"))).filter(ImageFilter.GaussianBlur(2)),
     ),
     "a Compose": (

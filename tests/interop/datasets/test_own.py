@@ -40,7 +40,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _images_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
     if not torchvision_io_here.why_not():
-        from fastpipe.hooks import tensor_files
+        from fastpipe.hooks.torchvision import tensor_files
 
         monkeypatch.setattr(tensor_files, "LEAST_BYTES", 0)
         monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 0)

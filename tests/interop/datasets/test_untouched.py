@@ -255,7 +255,7 @@ class TestFailures:
     def test_a_batch_that_differs_is_the_librarys(
         self, make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        known_batches = module("fastpipe.hooks.known_batches")
+        known_batches = module("fastpipe.hooks.torch.known_batches")
         dataset = make("ImageFolder", transform=crops())
         expected, state = epoch(dataset, batch_size=4)
         monkeypatch.setattr(known_batches._Files, "sample", lambda self, index: (self._rows[index][0], 5))

@@ -8,9 +8,9 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.recording import ImageFunction, ToTensor
+from fastpipe.hooks.pillow.image_functions import ImageFunction, ToTensor
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import torch
 
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
-from fastpipe.hooks.kinds import is_array, is_pillow_image
+from fastpipe.hooks.class_checks import is_array, is_pillow_image
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
-from fastpipe.hooks.originals import Originals, is_librarys
+from fastpipe.hooks.library_functions import Originals, is_librarys
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import own_attributes
 from fastpipe.plain_way import plainly

@@ -37,9 +37,9 @@ from torch.utils.data import DataLoader, Dataset
 from torchvision_here import module, torchvision
 
 import fastpipe
-from fastpipe.hooks import tensor_files
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.torch_tensors import with_ordinary_tensors
+from fastpipe.hooks.torch.tensors import with_ordinary_tensors
+from fastpipe.hooks.torchvision import tensor_files
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_work
 
@@ -80,7 +80,7 @@ def torchvision_dies_of(data: bytes) -> bool:
         "    try: torchvision.io.decode_image(data, torchvision.io.ImageReadMode[mode])\n"
         "    except RuntimeError: pass\n"
     )
-    command = [sys.executable, "-c", code, str(Path(__file__).parents[1])]
+    command = [sys.executable, "-c", code, str(Path(__file__).parents[2])]
     return subprocess.run(command, input=data, capture_output=True, check=False).returncode < 0
 
 

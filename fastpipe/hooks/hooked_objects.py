@@ -16,7 +16,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.hooks.installation import install_for_blocks
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import are_in_force, in_force
-from fastpipe.hooks.torch_tensors import with_ordinary_tensors
+from fastpipe.hooks.torch.tensors import with_ordinary_tensors
 from fastpipe.plain_lookup import bases_of, is_a, own_attributes, values_in_slots
 
 _CALLED = ("__call__", "__getitem__", "__getitems__", "__next__")

@@ -9,12 +9,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.forks import garbage_left_to_parent
-from fastpipe.hooks.before_fork import import_for_workers, may_make_images
 from fastpipe.hooks.guard import guard
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.loader_times import timed
 from fastpipe.hooks.patches import Function, Patches, are_in_force
-from fastpipe.hooks.torch_tensors import with_ordinary_tensors
+from fastpipe.hooks.torch.before_fork import import_for_workers, may_make_images
+from fastpipe.hooks.torch.loader_times import timed
+from fastpipe.hooks.torch.tensors import with_ordinary_tensors
 from fastpipe.plain_lookup import module_of, modules_of, own_attributes
 from fastpipe.plain_way import plainly
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from torch.utils.data import DataLoader
     from typing_extensions import TypeIs
 
-    from fastpipe.hooks.fetchers import Fetcher, StreamFetcher
-    from fastpipe.hooks.known_batches import KnownBatches
+    from fastpipe.hooks.torch.fetchers import Fetcher, StreamFetcher
+    from fastpipe.hooks.torch.known_batches import KnownBatches
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -42,7 +42,7 @@ def _replace_stacking(module: Any, patches: Patches) -> None:
         return  # somebody has replaced it
 
     def collate_tensors(batch: object, *, collate_fn_map: object = None) -> object:
-        memory: Any = sys.modules.get("fastpipe.hooks.batch_memory")  # imported once it is used
+        memory: Any = sys.modules.get("fastpipe.hooks.torch.batch_memory")  # imported once it is used
         stacked = None if memory is None or not patches.active or not are_in_force() else memory.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if stacked is None else stacked
 
@@ -88,7 +88,7 @@ def _fetching(plain: Function) -> Function:
             known = _known_batches(self)
         if known is None and _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)  # the dataset makes no images
-        from fastpipe.hooks.batch_memory import fetch_in_places
+        from fastpipe.hooks.torch.batch_memory import fetch_in_places
 
         if known is None:
             return fetch_in_places(self, indices, plain)
@@ -104,7 +104,7 @@ def _fetching_from_stream(plain: Function) -> Function:
     def fetched(self: StreamFetcher, indices: object) -> object:
         if self.ended or not _is_batch(indices, self) or _MAKES_IMAGES not in sys.modules:
             return plain(self, indices)
-        from fastpipe.hooks.batch_memory import fetch_from_stream
+        from fastpipe.hooks.torch.batch_memory import fetch_from_stream
 
         return fetch_from_stream(self, indices, plain)
 
@@ -130,7 +130,7 @@ def _compares_images(fetcher: Fetcher) -> bool:
     """True if the user's code compares ``type(image)`` with a class of Pillow's; then Pillow makes its images."""
     if "PIL.Image" not in sys.modules:
         return False
-    from fastpipe.hooks.type_calls import type_calls_of
+    from fastpipe.hooks.torch.type_calls import type_calls_of
 
     compares = False
     with guard("a search for calls of type"):
@@ -154,7 +154,7 @@ def _known_batches(fetcher: Fetcher) -> KnownBatches | None:
     for _ in range(_NESTED):
         homes = {module.partition(".")[0] for _, module in modules_of(type(dataset))}
         if homes & _LIBRARIES:
-            from fastpipe.hooks.known_batches import known_batches
+            from fastpipe.hooks.torch.known_batches import known_batches
 
             return known_batches(fetcher)
         if module_of(type(dataset)) != "torch.utils.data.dataset":

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING
 
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
-from fastpipe.hooks.originals import Originals
+from fastpipe.hooks.library_functions import Originals
 from fastpipe.hooks.patches import Function, Patches, are_in_force
 from fastpipe.pending import is_pending
 from fastpipe.pillow.packed_files import accepting_packed, restoring

@@ -231,7 +231,7 @@ class TestSamplesAsTorch:
             pending.append(sum(fastpipe.is_pending(image) for image, _ in samples))
             return default_collate(samples)
 
-        monkeypatch.setattr("fastpipe.hooks.batch_memory.MOST_HELD", 3 * Path(photos[0]).stat().st_size)
+        monkeypatch.setattr("fastpipe.hooks.torch.batch_memory.MOST_HELD", 3 * Path(photos[0]).stat().st_size)
         pending: list[int] = []
         assert_as_plain(Photos(photos, train()), batch_size=10, collate_fn=collate)
         assert pending[:2] == [0, 0]

@@ -37,7 +37,7 @@ TRANSFORM = "T.Compose([T.RandomResizedCrop(40), T.ToTensor()])"
 
 
 def lines_of(imports: str, sample: str, epochs: int = 1) -> list[str]:
-    tests = str(Path(__file__).parents[1])
+    tests = str(Path(__file__).parents[2])
     script = f"import sys; sys.path.append({tests!r})\n" + SCRIPT.format(imports=imports, sample=sample, epochs=epochs)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -77,7 +77,7 @@ def test_other_data_has_nothing_imported() -> None:
 def test_spawned_workers_import_it_themselves(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    from fastpipe.hooks import before_fork
+    from fastpipe.hooks.torch import before_fork
 
     asked: list[str] = []
     monkeypatch.setattr(before_fork.importlib, "import_module", asked.append)
@@ -91,7 +91,7 @@ def test_ctrl_c_during_the_imports_has_one_traceback(monkeypatch: pytest.MonkeyP
     from torch.utils.data import DataLoader, TensorDataset
 
     import fastpipe
-    from fastpipe.hooks import torch_data
+    from fastpipe.hooks.torch import data_loader as torch_data
 
     def interrupted(loader: object) -> None:
         raise KeyboardInterrupt

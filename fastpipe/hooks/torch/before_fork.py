@@ -17,9 +17,9 @@ _MAKES_IMAGES = ("torchvision.transforms", "torchvision.io", "albumentations", "
 
 _NEEDED = (
     "fastpipe.memory.torch_worker",
-    "fastpipe.hooks.batch_memory",
+    "fastpipe.hooks.torch.batch_memory",
     "fastpipe.hooks.checking",
-    "fastpipe.hooks.known_batches",
+    "fastpipe.hooks.torch.known_batches",
     "fastpipe.pillow.files",
     "fastpipe.pillow.image_tensors",
     "fastpipe.rng.state",

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from fastpipe import core
 from fastpipe.core.masks import turn_planes
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.patches import Function, are_in_force
 
 _LEAST = 1 << 12

@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pillow_openers import count_others
-from fastpipe.hooks.recording import ImageFunction
+from fastpipe.hooks.pillow.image_functions import ImageFunction
+from fastpipe.hooks.pillow.openers import count_others
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -20,7 +20,7 @@ _RECORDED = {"PIL.Image": ("blend",), "PIL.ImageOps": ("autocontrast", "equalize
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
-    """Replaces what a module has; `fastpipe.hooks.pillow_openers` hooks the file openers."""
+    """Replaces what a module has; `fastpipe.hooks.pillow.openers` hooks the file openers."""
     for name in _RECORDED.get(module.__name__, ()):
         patches.hook(module, name, partial(ImageFunction, f"{module.__name__}.{name}", recorded="functions"))
     if module.__name__ == "PIL.Image":

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, plain_image
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.pending import is_pending
@@ -121,7 +121,7 @@ def recorded_tensor(
         plain: makes the library's tensor of a Pillow image, for a check.
         in_planes: the tensor is contiguous.
     """
-    from fastpipe.hooks.pending_tensors import record_functions  # imports torch
+    from fastpipe.hooks.torchvision.pending_tensors import record_functions  # imports torch
     from fastpipe.pillow.image_tensors import image_tensor
 
     due, begun = site.is_check_due(), clock()

@@ -7,8 +7,8 @@ from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, ClassVar
 
-from fastpipe.hooks.functions import FasterFunction
-from fastpipe.hooks.kinds import is_tensor
+from fastpipe.hooks.class_checks import is_tensor
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.patches import Patches
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import own_attribute

@@ -17,7 +17,7 @@ from PIL import Image
 from torchvision_here import module
 
 import fastpipe
-from fastpipe.hooks import originals
+from fastpipe.hooks import library_functions as originals
 
 T, v2 = module("torchvision.transforms"), module("torchvision.transforms.v2")
 
@@ -179,6 +179,6 @@ def test_pickles_are_read_without_fastpipe(tmp_path: Path, varied_photos: list[P
         "for name in [*sys.modules]: name.startswith('fastpipe') and sys.modules.pop(name)\n"
         "pickle.load(open(sys.argv[1], 'rb'))\nprint('fastpipe' in sys.modules)"
     )
-    tests = Path(__file__).resolve().parents[1]
+    tests = Path(__file__).resolve().parents[2]
     command = [sys.executable, "-c", code, str(tmp_path / "kept.pickle")]
     assert subprocess.run(command, capture_output=True, text=True, cwd=tests, check=True).stdout == "False\n"

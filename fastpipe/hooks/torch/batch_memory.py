@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.collate import default_collate
 
-from fastpipe.hooks.fetchers import once_a_fetcher
 from fastpipe.hooks.guard import guard
 from fastpipe.hooks.patches import Function
-from fastpipe.hooks.type_calls import type_calls_of
+from fastpipe.hooks.torch.fetchers import once_a_fetcher
+from fastpipe.hooks.torch.type_calls import type_calls_of
 from fastpipe.kernels.memory import BatchResults, results_in
 from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.stacking import are_alike, new_places, stacked
@@ -35,7 +35,7 @@ from fastpipe.program.pending_tensor import with_pixels, work_of
 from fastpipe.program.pending_work import PendingWork
 
 if TYPE_CHECKING:
-    from fastpipe.hooks.fetchers import Fetcher, StreamFetcher
+    from fastpipe.hooks.torch.fetchers import Fetcher, StreamFetcher
 
 Fetch: TypeAlias = "Callable[[Fetcher, Sequence[object]], object]"
 Collate: TypeAlias = Callable[[Sequence[object]], object]

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import fastpipe
-from fastpipe.hooks.call_stacks import CallStack
+from fastpipe.hooks.torch.call_stacks import CallStack
 from fastpipe.plain_way import plainly
 
 

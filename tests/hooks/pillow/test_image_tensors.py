@@ -290,5 +290,5 @@ assert torch.equal(made, F.to_tensor(Image.open(io.BytesIO(data))))
 
 @pytest.mark.parametrize("way", ["function", "compose"])
 def test_the_first_image_of_a_process_in_a_mode_of_torch_s(way: str) -> None:
-    command = [sys.executable, "-W", "error::UserWarning", "-c", FIRST_IN_A_MODE, way, str(Path(__file__).parents[1])]
+    command = [sys.executable, "-W", "error::UserWarning", "-c", FIRST_IN_A_MODE, way, str(Path(__file__).parents[2])]
     subprocess.run(command, input=PHOTO, check=True, timeout=300)

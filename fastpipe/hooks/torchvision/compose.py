@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import check_call, fall_back, plain_image
-from fastpipe.hooks.compose import CallsByObject, ComposeCalls, Composed, calls_back
-from fastpipe.hooks.kinds import is_array, is_pillow_image
-from fastpipe.hooks.originals import is_librarys
+from fastpipe.hooks.class_checks import is_array, is_pillow_image
+from fastpipe.hooks.library_functions import is_librarys
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import call_on_pending, record_functions
+from fastpipe.hooks.torchvision.compose_calls import CallsByObject, ComposeCalls, Composed, calls_back
+from fastpipe.hooks.torchvision.pending_tensors import call_on_pending, record_functions
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import module_of
 from fastpipe.plain_way import raise_interruption

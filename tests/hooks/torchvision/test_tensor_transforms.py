@@ -23,8 +23,8 @@ from hooks.tensor_images import (
 )
 
 import fastpipe
-from fastpipe.hooks import tensor_files
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.torchvision import tensor_files
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_tensor, pending_work
 from fastpipe.program.comparisons import MOST_COMPARED

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from fastpipe.clock import clock
 from fastpipe.errors import PlanError
 from fastpipe.hooks.checking import SiteAccount, check_call
-from fastpipe.hooks.compose import ComposeCalls, Composed, call_in_turn, calls_back
-from fastpipe.hooks.functions import FasterFunction
+from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import Function, Patches, are_in_force
+from fastpipe.hooks.torchvision.compose_calls import ComposeCalls, Composed, call_in_turn, calls_back
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:

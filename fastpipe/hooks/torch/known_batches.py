@@ -22,10 +22,10 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, ImageBatch
 from fastpipe.hooks.checking import check_call, fall_back
-from fastpipe.hooks.compose import calls_back
-from fastpipe.hooks.fetchers import Fetcher, once_a_fetcher
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
-from fastpipe.hooks.originals import FILES, TRANSFORMS, Originals
+from fastpipe.hooks.library_functions import FILES, TRANSFORMS, Originals
+from fastpipe.hooks.torch.fetchers import Fetcher, once_a_fetcher
+from fastpipe.hooks.torchvision.compose_calls import calls_back
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
 from fastpipe.plain_lookup import own_attribute
@@ -33,7 +33,7 @@ from fastpipe.rng import GeneratorStates
 from fastpipe.transforms.pipeline import Pipeline, all_within
 
 _collate: Callable[[object], object] = default_collate
-_STACKING = ("fastpipe.hooks.torch_data", "torch.utils.data._utils.collate")
+_STACKING = ("fastpipe.hooks.torch.data_loader", "torch.utils.data._utils.collate")
 
 
 class KnownBatches:

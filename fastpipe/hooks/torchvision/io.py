@@ -1,4 +1,4 @@
-"""Replaces ``torchvision.io.decode_image`` and similar: see `fastpipe.hooks.tensor_files`."""
+"""Replaces ``torchvision.io.decode_image`` and similar: see `fastpipe.hooks.torchvision.tensor_files`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from fastpipe.hooks.functions import counted
+from fastpipe.hooks.faster_function import counted
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.pending_tensors import record_functions
+from fastpipe.hooks.torchvision.pending_tensors import record_functions
 
 if TYPE_CHECKING:
-    from fastpipe.hooks.tensor_files import TensorFiles
+    from fastpipe.hooks.torchvision.tensor_files import TensorFiles
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -33,7 +33,7 @@ def _replacing(name: str, patches: Patches) -> Callable[[Function], Function]:
         def decode(*args: object, **kwargs: object) -> object:
             nonlocal files
             if files is None:
-                from fastpipe.hooks.tensor_files import TensorFiles
+                from fastpipe.hooks.torchvision.tensor_files import TensorFiles
 
                 files = TensorFiles(name, plain)
             record_functions(patches)
@@ -48,7 +48,7 @@ def _restoring(plain: Function) -> Function:
     """A decoder of torchvision's that is given the JPEGs of packed images."""
 
     def decode(*args: object, **kwargs: object) -> object:
-        from fastpipe.hooks.tensor_files import restored
+        from fastpipe.hooks.torchvision.tensor_files import restored
 
         if args:
             args = restored(args[0]), *args[1:]

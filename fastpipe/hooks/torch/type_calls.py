@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from torch.utils.data import Dataset
 
-from fastpipe.hooks.fetchers import once_a_fetcher
-from fastpipe.hooks.originals import LIBRARIES
+from fastpipe.hooks.library_functions import LIBRARIES
+from fastpipe.hooks.torch.fetchers import once_a_fetcher
 from fastpipe.plain_lookup import attribute_of_class, module_of, own_attributes
 
 if TYPE_CHECKING:
-    from fastpipe.hooks.fetchers import Fetcher
+    from fastpipe.hooks.torch.fetchers import Fetcher
 
 _NOT_LOOKED_INTO = {
     *(*LIBRARIES, *sys.stdlib_module_names),

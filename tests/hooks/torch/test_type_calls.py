@@ -21,7 +21,7 @@ from torchvision_here import torchvision
 
 import fastpipe
 from fastpipe import is_pending
-from fastpipe.hooks.type_calls import type_calls
+from fastpipe.hooks.torch.type_calls import type_calls
 
 T = torchvision.transforms
 

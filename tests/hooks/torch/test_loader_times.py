@@ -10,8 +10,8 @@ import torch
 from torch.utils.data import DataLoader
 
 import fastpipe
-from fastpipe.hooks import loader_times
 from fastpipe.hooks.ledger import LEDGER, Site
+from fastpipe.hooks.torch import loader_times
 
 
 @pytest.fixture(autouse=True)

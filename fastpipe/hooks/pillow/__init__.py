@@ -1,0 +1,1 @@
+"""Hooks of Pillow: the files that it opens, and its functions and methods of images."""

@@ -1,0 +1,1 @@
+"""Hooks of torchvision: its transforms, its functions of images and tensors, and its decoders."""
