@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from fastpipe import datasets as datasets
     from fastpipe import errors as errors
     from fastpipe import executor as executor
-    from fastpipe import explanation as explanation
     from fastpipe import growing as growing
     from fastpipe import loading as loading
     from fastpipe import ops as ops
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from fastpipe import sources as sources
     from fastpipe import tools as tools
     from fastpipe import types as types
-    from fastpipe.batches.load_batch import load_batch
     from fastpipe.config import MachineConfig
     from fastpipe.datasets import (
         ArrayFolder,
@@ -45,17 +43,18 @@ if TYPE_CHECKING:
         collate_fn,
         wrap_dataset_for_transforms_v2,
     )
-    from fastpipe.explanation import explain
     from fastpipe.growing import GrowingDataset
     from fastpipe.hooks import install, report, uninstall
     from fastpipe.hooks.conversion import convert
     from fastpipe.loading import DataLoader, samplers, tune
+    from fastpipe.loading.load_batch import load_batch
     from fastpipe.packing import pack, unpack
     from fastpipe.pending import is_pending
     from fastpipe.pillow.files import open_image, register_pillow_opener, unregister_pillow_opener
     from fastpipe.sources import ByteSource, Cache, RemoteSource
     from fastpipe.tools.check.run import check
     from fastpipe.tools.doctor import doctor
+    from fastpipe.tools.explain import explain
     from fastpipe.tools.preview import preview
     from fastpipe.tools.verify import verify
     from fastpipe.transforms.multi_view import MultiView
@@ -117,12 +116,11 @@ _DATASETS = (
 _HOMES = {
     "config": ("MachineConfig",),
     "datasets": _DATASETS,
-    "explanation": ("explain",),
     "hooks": ("install", "report", "uninstall"),
     "hooks.conversion": ("convert",),
-    "batches.load_batch": ("load_batch",),
     "growing": ("GrowingDataset",),
     "loading": ("DataLoader", "samplers", "tune"),
+    "loading.load_batch": ("load_batch",),
     "packing": ("pack", "unpack"),
     "pending": ("is_pending",),
     "pillow.files": ("open_image", "register_pillow_opener", "unregister_pillow_opener"),
@@ -130,11 +128,12 @@ _HOMES = {
     "sources": ("ByteSource", "Cache", "RemoteSource"),
     "tools.check.run": ("check",),
     "tools.doctor": ("doctor",),
+    "tools.explain": ("explain",),
     "tools.preview": ("preview",),
     "tools.verify": ("verify",),
 }
 _MODULES = (
-    *("config", "core", "datasets", "errors", "executor", "explanation", "growing", "loading", "ops", "packing"),
+    *("config", "core", "datasets", "errors", "executor", "growing", "loading", "ops", "packing"),
     *("program", "readers", "rng", "sources", "tools", "transforms", "types"),
 )
 _HOME = {name: f"fastpipe.{module}" for module, names in _HOMES.items() for name in names}

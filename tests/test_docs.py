@@ -249,7 +249,7 @@ PACKAGES = [
     "fastpipe.datasets",
     "fastpipe.environment",
     "fastpipe.errors",
-    "fastpipe.explanation",
+    "fastpipe.tools.explain",
     "fastpipe.loading",
     "fastpipe.loading.samplers",
     "fastpipe.ops",

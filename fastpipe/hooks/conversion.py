@@ -24,9 +24,9 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import FastpipeWarning, PlanError
-from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, one_line
 from fastpipe.hooks.hooked_objects import hooked, is_hooked
 from fastpipe.interop.datasets import convert_dataset, is_known
+from fastpipe.interop.graph_breaks import diagnose, drawn_by_library, one_line
 from fastpipe.loading.loader import DataLoader
 from fastpipe.plain_lookup import module_of
 from fastpipe.transforms._base import drawable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset
-from fastpipe.explanation.graph_breaks import shortened
+from fastpipe.interop.graph_breaks import shortened
 from fastpipe.ops import Operation
 from fastpipe.program import Views, lower, steps_in_words
 from fastpipe.rng import keyed_generators

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from fastpipe.explanation.graph_breaks import shortened
+from fastpipe.interop.graph_breaks import shortened
 from fastpipe.transforms.converted import seen_through
 from fastpipe.transforms.multi_view import MultiView
 

@@ -14,9 +14,9 @@ from PIL import Image
 from rich.cells import cell_len
 
 from fastpipe.environment import line_width
-from fastpipe.explanation import explain
 from fastpipe.reporting.output import make_console, wrap_text
 from fastpipe.tools.bench.samples import make_folder
+from fastpipe.tools.explain import explain
 from fastpipe.tools.verify_result import Certificate, Check, WorstSample
 from fastpipe.transforms import ColorJitter, Compose, Normalize, RandomResizedCrop, ToTensor
 

@@ -23,13 +23,13 @@ from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.environment import Memory
 from fastpipe.errors import ConfigError, DatasetError, FastpipeWarning
-from fastpipe.explanation.subject import path_of
 from fastpipe.loading.tuning import Trial, try_loader, worker_counts
 from fastpipe.tools.doctor import Diagnosis, examine
 from fastpipe.tools.doctor.examine import doctor
 from fastpipe.tools.doctor.loader_setup import open_dataset, setup_of
 from fastpipe.tools.doctor.measurements import Scaling
 from fastpipe.tools.doctor.workers import Probe
+from fastpipe.tools.explain.subject import path_of
 
 slow_start = pytest.mark.skipif(sys.platform != "linux", reason="forks workers; spawned ones start slowly")
 SHORT = 0.3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastpipe.environment import Memory
-from fastpipe.explanation.graph_breaks import GraphBreak
+from fastpipe.interop.graph_breaks import GraphBreak
 from fastpipe.loading.tuning import Trial
 from fastpipe.tools.doctor import findings as find
 from fastpipe.tools.doctor.measurements import (

@@ -18,8 +18,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import library_versions, machine_fingerprint, memory, usable_cpus
 from fastpipe.errors import DatasetError
-from fastpipe.explanation.graph_breaks import diagnose, shortened
-from fastpipe.explanation.subject import loaded_by, path_of
+from fastpipe.interop.graph_breaks import diagnose, shortened
 from fastpipe.loading.tuning import Trial, try_loader, worker_counts
 from fastpipe.progress_bar import ProgressCallback
 from fastpipe.reporting.output import pluralize
@@ -31,6 +30,7 @@ from fastpipe.tools.doctor.measurements import FailedSample, Reencoding, Scaling
 from fastpipe.tools.doctor.reencoding import try_reencoding
 from fastpipe.tools.doctor.stages import time_stages, try_samples
 from fastpipe.tools.doctor.workers import Probe, object_lists, start_s, threads_here, trial_batch_size
+from fastpipe.tools.explain.subject import loaded_by, path_of
 from fastpipe.tools.import_object import imagenet_transform
 from fastpipe.transforms.albumentations import Albumentations
 from fastpipe.types import Transform

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastpipe.environment import Memory
-from fastpipe.explanation.graph_breaks import GraphBreak
+from fastpipe.interop.graph_breaks import GraphBreak
 from fastpipe.loading.tuning import SAME
 from fastpipe.reporting.output import format_bytes, pluralize
 from fastpipe.tools.doctor.measurements import (

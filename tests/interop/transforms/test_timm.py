@@ -19,7 +19,7 @@ from torchvision_here import module, torchvision
 import fastpipe
 from fastpipe import explain
 from fastpipe import transforms as ours
-from fastpipe.explanation.graph_breaks import diagnose
+from fastpipe.interop.graph_breaks import diagnose
 from fastpipe.rng import keyed_globals, sample_key
 from fastpipe.transforms import adapters
 from fastpipe.transforms._base import drawable

@@ -21,7 +21,7 @@ from torchvision_here import module, torchvision
 
 import fastpipe
 from fastpipe import explain
-from fastpipe.explanation.graph_breaks import diagnose
+from fastpipe.interop.graph_breaks import diagnose
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.compose_plan import ComposePlan
 from fastpipe.transforms.pipeline import compile_pipeline

@@ -14,7 +14,7 @@ from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.joint import JointDataset
 from fastpipe.datasets.wrappers import image_datasets, locate
 from fastpipe.errors import PlanError
-from fastpipe.explanation.graph_breaks import GraphBreak, one_line
+from fastpipe.interop.graph_breaks import GraphBreak, one_line
 from fastpipe.plain_lookup import is_a
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.transforms.compose import Compose

@@ -12,13 +12,13 @@ from fastpipe import readers
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.joint import JointDataset
 from fastpipe.errors import PlanError
-from fastpipe.explanation.graph_breaks import diagnose, drawn_by_library, named_with_library, one_line
-from fastpipe.explanation.result import ExplainedStep, Explanation
-from fastpipe.explanation.subject import Subject, loaded_by, path_of, shape_in_memory, subject_of
+from fastpipe.interop.graph_breaks import diagnose, drawn_by_library, named_with_library, one_line
 from fastpipe.ops import ToPlanarTensor, contracts_of
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program, Views, steps_in_words
 from fastpipe.rng import keyed_generators, preserved_globals
+from fastpipe.tools.explain.result import ExplainedStep, Explanation
+from fastpipe.tools.explain.subject import Subject, loaded_by, path_of, shape_in_memory, subject_of
 from fastpipe.transforms.compose_plan import pipelines_of
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline, flatten
 from fastpipe.types import Header, ImageShape, Step

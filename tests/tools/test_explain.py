@@ -22,11 +22,11 @@ from fastpipe import ops
 from fastpipe import transforms as T
 from fastpipe.config import MachineConfig
 from fastpipe.errors import PlanError
-from fastpipe.explanation import explain
-from fastpipe.explanation.describe import _counted
-from fastpipe.explanation.graph_breaks import diagnose, one_line
+from fastpipe.interop.graph_breaks import diagnose, one_line
 from fastpipe.ops import EXACT, contracts_of
 from fastpipe.program import in_words, steps_in_words
+from fastpipe.tools.explain import explain
+from fastpipe.tools.explain.describe import _counted
 from fastpipe.transforms.augmix import Mixture
 from fastpipe.types import Generators, ImageShape
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from fastpipe.environment import line_width
-from fastpipe.explanation.graph_breaks import GraphBreak
+from fastpipe.interop.graph_breaks import GraphBreak
 from fastpipe.types import Box, Size
 
 _LONG = 120

@@ -1,6 +1,6 @@
 """`explain`: a plan as text, with what runs where, what is exact, and why."""
 
-from fastpipe.explanation.describe import explain
+from fastpipe.tools.explain.describe import explain
 
 __all__ = ["explain"]
 

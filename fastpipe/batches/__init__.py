@@ -1,1 +1,0 @@
-"""Makes batches of images from bytes and paths, without a dataset."""
