@@ -83,7 +83,9 @@ def _import(folder: Path) -> Iterator[tuple[str, Callable[[], Any]]]:
         for module in pkgutil.walk_packages(fastpipe.__path__, "fastpipe."):
             if module.name.endswith(("__main__", ".worker", "_core")):
                 continue  # programs, readers of packages that aren't everywhere, and the library in C
-            if module.name.startswith(("fastpipe.hooks.", "fastpipe.interop.transforms.")):
+            if module.name.startswith(
+                ("fastpipe.hooks.", "fastpipe.interop.transforms.", "fastpipe.interop.albumentations.")
+            ):
                 continue  # imported only where the library that they are for is already
             try:
                 importlib.import_module(module.name)

@@ -17,7 +17,6 @@ import torch
 from PIL import Image
 
 from fastpipe import readers
-from fastpipe.datasets.albumentations_stages import label_fields
 from fastpipe.datasets.annotation_errors import NOT_OF_ANNOTATIONS, named
 from fastpipe.datasets.base import SampleT
 from fastpipe.datasets.coco_annotations import (
@@ -36,7 +35,7 @@ from fastpipe.datasets.target_values import Boxes, MaskFile
 from fastpipe.errors import DatasetError
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import absolute_path, check_regular, local_path, open_regular
-from fastpipe.transforms.albumentations_targets import Pixels
+from fastpipe.transforms.named_arrays import Pixels, label_fields
 from fastpipe.types import Box, RemoteFile, Transform
 
 _COCO_KEYS = {"segmentation", "area", "iscrowd", "image_id", "bbox", "category_id", "boxes", "masks", "labels"}

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from torch.utils._pytree import tree_map
 
 from fastpipe.arguments import whole_number
-from fastpipe.datasets.albumentations_stages import AlbumentationsStages
 from fastpipe.datasets.base import ImageDataset, SampleT
 from fastpipe.datasets.joint_stages import JointStages, TargetStages, v2_samples, with_masks
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
@@ -17,7 +16,7 @@ from fastpipe.datasets.standard_transform import StandardTransform, is_standard
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, PlanError
 from fastpipe.executor import ImageStages
-from fastpipe.transforms.albumentations_targets import named_call_of
+from fastpipe.transforms.named_arrays import named_arrays_of
 from fastpipe.transforms.pipeline import Pipeline
 from fastpipe.types import Recipe, Sample, Target, Transform
 
@@ -93,8 +92,8 @@ class JointDataset(ImageDataset[SampleT]):
         joint = self._fastpipe_joint
         if joint is None:
             return TargetStages(options, dataset)
-        kind = JointStages if named_call_of(joint) is None else AlbumentationsStages
-        return kind(options, dataset)
+        recipe = named_arrays_of(joint)
+        return JointStages(options, dataset) if recipe is None else recipe.stages(options, dataset)
 
     def replay(self, recipe: Recipe, index: int | None = None) -> Sample:
         """Replays a recipe as `ImageDataset.replay`; raises PlanError if there are joint transforms.

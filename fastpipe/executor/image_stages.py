@@ -31,8 +31,8 @@ from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetch_files
 from fastpipe.sources.refused import raise_if_refused
-from fastpipe.transforms.albumentations_targets import named_call_of, reseed
 from fastpipe.transforms.compose_plan import pipelines_of, run_one
+from fastpipe.transforms.named_arrays import named_arrays_of, reseed
 from fastpipe.transforms.pipeline import FixedSteps, Pipeline
 from fastpipe.types import Generators, Header, ImageShape, Recipe, RemoteFile, Sample, new_namedtuple
 
@@ -119,7 +119,7 @@ class ImageStages:
         rest = self.pipeline.unplanned
         self.one_by_one = bool(rest) and not options.seeded
         self._rest_runs = tuple(pipelines_of(rest))
-        self._takes_source = bool(rest) and named_call_of(rest[0]) is not None  # no PIL image is needed
+        self._takes_source = bool(rest) and named_arrays_of(rest[0]) is not None  # no PIL image is needed
         self._for_core: dict[tuple[object, ...], bool] = {}  # by properties of headers
         self._alone = _Sinks(None)  # for images that aren't made in a batch's tensor
 

@@ -18,7 +18,7 @@ from fastpipe.plain_lookup import bases_of, class_attribute, module_of, own_attr
 from fastpipe.transforms._base import drawable
 from fastpipe.transforms.adapters import RECIPES, drawn_by_itself, planned, why_not
 from fastpipe.transforms.albumentations import Albumentations
-from fastpipe.transforms.albumentations_targets import named_call_of
+from fastpipe.transforms.named_arrays import named_arrays_of
 
 _OURS_AND_KNOWN = ("fastpipe.", *RECIPES)
 _ADDRESS = re.compile(r"( object)? at 0x[0-9a-fA-F]+")
@@ -90,7 +90,7 @@ def _reason(transform: Any) -> str:
     home = module_of(kind).partition(".")[0]
     if kind is Albumentations:
         return _about_albumentations(transform.transform, "its seed is drawn when it is called")
-    if named_call_of(transform) is not None:
+    if named_arrays_of(transform) is not None:
         return _about_albumentations(transform, "albumentations draws from generators of its own")
     if home in ("fastpipe", "torchvision") and kind.__name__ in _WANT_PIXELS:
         return _WANT_PIXELS[kind.__name__]

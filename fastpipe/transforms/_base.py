@@ -19,7 +19,7 @@ from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.plain_lookup import attribute_of_class, bases_of, class_attribute, module_of, own_attributes
 from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.transforms.adapters import planned
-from fastpipe.transforms.albumentations_targets import call_with_image, named_call_of
+from fastpipe.transforms.named_arrays import call_with_image, named_arrays_of
 from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ def draw_all(transforms: Iterable[object], shape: ImageShape, generators: Genera
 
 def call(transform: ImageTransform, image: object) -> Any:
     """Calls a transform; one with named arrays, such as albumentations', is called with ``image=``."""
-    run = named_call_of(transform)
-    return transform(image) if run is None else call_with_image(run, transform, image)
+    recipe = named_arrays_of(transform)
+    return transform(image) if recipe is None else call_with_image(recipe, transform, image)
 
 
 class ReprMixin:

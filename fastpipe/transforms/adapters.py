@@ -1,6 +1,6 @@
 """Recognises other libraries' transforms by their class, and plans them as fastpipe's own.
 
-A recipe is a module of `fastpipe.interop.transforms`, one for each library, with a table of the library's classes. It
+A recipe is a module of `fastpipe.interop`, one for each library, with a table of the library's classes. It
 is imported at the first object of such a class, so that nothing here imports a library that the user hasn't imported.
 """
 
@@ -18,7 +18,7 @@ from fastpipe.plain_way import raise_interruption
 from fastpipe.transforms.converted import seen_through
 
 RECIPES = {
-    "albumentations": "fastpipe.interop.transforms.albumentations",
+    "albumentations": "fastpipe.interop.albumentations.recipe",
     "fastpipe.transforms.v2": "fastpipe.interop.transforms.torchvision_v2",
     "timm.data": "fastpipe.interop.transforms.timm",
     "torchvision.transforms": "fastpipe.interop.transforms.torchvision_v1",

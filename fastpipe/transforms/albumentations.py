@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,12 +14,7 @@ from PIL import Image
 
 from fastpipe.errors import PlanError
 from fastpipe.rng import TorchStream, stream_of
-from fastpipe.transforms.albumentations_targets import (
-    call_with_image,
-    named_call_of,
-    random_seed,
-    seeded,
-)
+from fastpipe.transforms.named_arrays import call_with_image, named_arrays_of, random_seed
 from fastpipe.types import Generators, ImageShape, Step
 
 # Words in the errors of transforms that need one of these targets beside the image.
@@ -45,7 +42,7 @@ class Albumentations:
     """
 
     def __init__(self, transform: object) -> None:
-        is_seeded = hasattr(transform, "set_random_state") or named_call_of(transform) is not None
+        is_seeded = hasattr(transform, "set_random_state") or named_arrays_of(transform) is not None
         if not callable(transform) or not is_seeded:
             raise TypeError(
                 f"transform should be an albumentations transform, Compose, OneOf, …. Got {type(transform).__name__}"
@@ -109,12 +106,12 @@ class SeededCall:
 
     def _result(self, image: object) -> object:
         """The transform's result, an array or tensor; the image is copied, because some transforms write into it."""
-        with seeded(self.transform, self.seed):
-            run = named_call_of(self.transform)
+        with _seeded(self.transform, self.seed):
+            recipe = named_arrays_of(self.transform)
             try:
-                if run is None:  # a user's own class
+                if recipe is None:  # a user's own class
                     return self.transform(image=np.array(image))["image"]
-                return call_with_image(run, self.transform, image)
+                return call_with_image(recipe, self.transform, image)
             except (KeyError, RuntimeError, ValueError) as error:
                 if any(target in str(error) for target in _TARGETS):
                     raise _missing_targets(self.transform, str(error)) from error
@@ -125,6 +122,12 @@ class SeededCall:
 
     def __str__(self) -> str:
         return f"albumentations({type(self.transform).__name__}, seed={self.seed})"
+
+
+def _seeded(transform: object, seed: int) -> AbstractContextManager[None]:
+    seeds: Any = importlib.import_module("fastpipe.interop.albumentations.seeds")  # which this layer can't import
+    context: AbstractContextManager[None] = seeds.seeded(transform, seed)
+    return context
 
 
 def _members(transform: object) -> Iterator[object]:

@@ -18,8 +18,8 @@ from hooks.albumentations_calls import LARGE, SITE, assert_same, both, images
 
 import fastpipe
 from fastpipe.errors import FastpipeWarning
-from fastpipe.hooks import albumentations as hooks
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.interop.albumentations import normalizing
 from fastpipe.plain_way import plainly
 
 pytestmark = [pytest.mark.needs_core, pytest.mark.usefixtures("hooks_without_checks")]
@@ -108,7 +108,9 @@ def test_a_difference_is_said_and_the_plain_image_taken(monkeypatch: pytest.Monk
     fastpipe.uninstall()
     transform = A.Normalize()
     expected = transform(image=IMAGE)["image"]
-    monkeypatch.setattr("fastpipe.core.factors.normalized_by_factor", lambda image, *_: image.astype(np.float32))
+    monkeypatch.setattr(
+        "fastpipe.interop.albumentations.normalizing.normalized_by_factor", lambda image, *_: image.astype(np.float32)
+    )
     with fastpipe.install(check=1):
         with pytest.warns(FastpipeWarning, match="Normalize gave other values"):
             assert_same(transform(image=IMAGE)["image"], expected)
@@ -118,7 +120,7 @@ def test_a_difference_is_said_and_the_plain_image_taken(monkeypatch: pytest.Monk
 
 def test_another_albucore(monkeypatch: pytest.MonkeyPatch) -> None:
     fastpipe.uninstall()
-    monkeypatch.setattr(hooks, "_FINGERPRINT", "another")
+    monkeypatch.setattr(normalizing, "_NORMALIZE", "another")
     with fastpipe.install(check=0):
         made, expected = both(A.Normalize(), image=IMAGE)
     assert_same(made["image"], expected["image"])

@@ -18,6 +18,7 @@ import fastpipe
 from fastpipe.errors import FastpipeWarning
 from fastpipe.hooks import albumentations as hooks
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.interop.albumentations import normalizing
 from fastpipe.plain_way import plainly
 
 pytestmark = [pytest.mark.needs_core, pytest.mark.usefixtures("hooks_without_checks")]
@@ -266,12 +267,12 @@ def test_a_difference_in_a_tensor_is_said(monkeypatch: pytest.MonkeyPatch, batch
 
 
 def test_another_albumentations(monkeypatch: pytest.MonkeyPatch) -> None:
-    hooks._pair_is_known.cache_clear()
-    monkeypatch.setattr(hooks, "_PAIR_FINGERPRINT", "another")
+    normalizing._pair_is_known.cache_clear()
+    monkeypatch.setattr(normalizing, "_PAIR", "another")
     try:
         made, expected = both(pair(), image=LARGE)
     finally:
-        hooks._pair_is_known.cache_clear()
+        normalizing._pair_is_known.cache_clear()
     assert not fastpipe.is_pending(made["image"])
     assert_same(made["image"], expected["image"])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from recipe_conformance import flat
 
-from fastpipe.transforms.albumentations_targets import named_call_of, pixels_of_array, pixels_of_arrays
+from fastpipe.transforms.named_arrays import named_arrays_of, pixels_of_array, pixels_of_arrays
 
 A = pytest.importorskip("albumentations")
 cv2 = pytest.importorskip("cv2")
@@ -141,10 +141,10 @@ def assert_same(make: Callable[[], Any], data: dict[str, Any], times: int = 3) -
     if getattr(ours, "seed", None) is None:
         for one in (ours, theirs):
             one.set_random_seed(1)
-    run: Any = named_call_of(ours)
+    recipe: Any = named_arrays_of(ours)
     for time in range(times):
         expected = outcome(lambda: theirs(**copy.deepcopy(data)))
-        found = outcome(lambda: run(ours, in_windows(copy.deepcopy(data))))
+        found = outcome(lambda: recipe.run(ours, in_windows(copy.deepcopy(data))))
         assert found == expected, (time, ours)
         if not isinstance(expected, type):
             assert states(ours) == states(theirs), ours

@@ -10,7 +10,7 @@ import corpus
 import numpy as np
 import pytest
 import torch
-from interop.transforms.albumentations_pipelines import A, ToTensorV2, states
+from interop.albumentations.pipelines import A, ToTensorV2, states
 from PIL import Image
 from recipe_conformance import flat, in_process
 from torch.utils.data import DataLoader, Dataset
@@ -63,7 +63,7 @@ def test_datasets_give_what_albumentations_gives(photos: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("core", ["portable", "off"])
 def test_the_same_in_every_core(photos: Path, core: str) -> None:
-    in_process("interop.transforms.test_albumentations_datasets", photos, core)
+    in_process("interop.albumentations.test_datasets", photos, core)
 
 
 @pytest.fixture

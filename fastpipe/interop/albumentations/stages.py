@@ -11,9 +11,10 @@ from fastpipe.datasets.joint_stages import TargetSource
 from fastpipe.datasets.target_values import Boxes, KeyPoints, MaskFile
 from fastpipe.errors import DatasetError, DecodeError, PlanError
 from fastpipe.executor import ImageStages, SampleTask, StageOptions
-from fastpipe.index.table import Array
+from fastpipe.interop.albumentations.boxes import boxes_in_format
+from fastpipe.interop.albumentations.planning import run
 from fastpipe.pillow.image_record import source_of
-from fastpipe.transforms.albumentations_targets import Pixels, image_pixels, named_call_of, reseed
+from fastpipe.transforms.named_arrays import Pixels, image_pixels, reseed
 from fastpipe.types import Sample
 
 Names = dict[tuple[int, str | None], str]
@@ -21,10 +22,6 @@ Names = dict[tuple[int, str | None], str]
 
 _ARGUMENTS = {Boxes: "bboxes", KeyPoints: "keypoints", MaskFile: "mask"}
 """The transform's argument for a value of each class, unless the value's key in a dict is itself an argument."""
-
-_FORMATS = {"pascal_voc": "XYXY", "coco": "XYWH", "yolo": "CXCYWH", "albumentations": "XYXY"}
-_OF_THE_SIZE = frozenset({"albumentations", "yolo"})
-"""Formats of boxes whose coordinates are fractions of the image's width and height."""
 
 
 class AlbumentationsStages(ImageStages):
@@ -52,8 +49,6 @@ class AlbumentationsStages(ImageStages):
         if task.error is not None:
             return
         data, names = named_arguments(parts, image.size, transform)
-        run = named_call_of(transform)
-        assert run is not None
         try:
             augmented = run(transform, {"image": image, **data})
         except (DatasetError, DecodeError, OSError) as error:
@@ -137,46 +132,3 @@ def _are_mask_files(value: object) -> TypeGuard[Sequence[MaskFile]]:
 def _mask(file: MaskFile, size: tuple[int, int]) -> Pixels:
     file.check_size(size)
     return Pixels(size, file.values)
-
-
-def boxes_in_format(boxes: Boxes, size: tuple[int, int], transform: object) -> Array:
-    """Converts boxes ``(N, 4)`` to the format that the transform's ``bbox_params`` name.
-
-    Raises:
-        PlanError: the transform has no ``bbox_params``, or the boxes are of one of torchvision's rotated formats.
-    """
-    wanted, given = bbox_format(transform), boxes.format_name
-    if given not in _FORMATS.values():
-        raise PlanError(f"Boxes of the format {boxes.format!r} can't be albumentations': give XYXY, XYWH or CXCYWH.")
-    rows = boxes.numbers().numpy().reshape(-1, 4)
-    if given == _FORMATS[wanted] and wanted not in _OF_THE_SIZE:
-        return np.asarray(rows)
-    first, second = rows[:, :2], rows[:, 2:]
-    if given == "XYWH":
-        second = first + second
-    elif given == "CXCYWH":
-        first, second = first - second / 2, first + second / 2
-    if wanted == "coco":
-        second = second - first
-    elif wanted == "yolo":
-        first, second = (first + second) / 2, second - first
-    corners = np.concatenate([first, second], axis=1)
-    return corners / np.array([size[1], size[0]] * 2) if wanted in _OF_THE_SIZE else corners
-
-
-def bbox_format(transform: object) -> str:
-    """The format of a transform's boxes."""
-    processor = getattr(transform, "processors", {}).get("bboxes")
-    if processor is None:
-        raise PlanError(
-            "this sample has boxes, and the transform doesn't say in which format: give it "
-            'A.Compose(…, bbox_params=A.BboxParams("pascal_voc", label_fields=["labels"])).'
-        )
-    return str(processor.params.format)
-
-
-def label_fields(transform: Any) -> Sequence[str]:
-    """The names of the transform's arguments that hold one value for each box, such as labels."""
-    bbox_format(transform)
-    fields: Sequence[str] = transform.processors["bboxes"].params.label_fields or ()
-    return fields

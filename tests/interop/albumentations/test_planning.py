@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from interop.transforms.albumentations_pipelines import (
+from interop.albumentations.pipelines import (
     CASES,
     A,
     ToTensorV2,
@@ -20,9 +20,9 @@ from interop.transforms.albumentations_pipelines import (
 )
 from recipe_conformance import flat
 
-from fastpipe.interop.transforms import albumentations as recipe
-from fastpipe.interop.transforms import albumentations_motions as motions
-from fastpipe.transforms.albumentations_targets import Pixels, named_call_of
+from fastpipe.interop.albumentations import motions
+from fastpipe.interop.albumentations import planning as recipe
+from fastpipe.transforms.named_arrays import Pixels, named_arrays_of
 from fastpipe.types import Box
 
 SIZES = ((37, 53), (48, 31), (1, 1), (2, 90))
@@ -266,5 +266,5 @@ def test_each_class_is_told_by_its_code(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(motions.ENTRIES, A.Pad, motions.ENTRIES[A.Pad]._replace(functions=(None,)))  # another version
     assert not recipe.is_known(A.Pad)
     recipe.is_known.cache_clear()
-    assert named_call_of(A.D4()) is recipe.run
-    assert named_call_of(len) is None
+    assert named_arrays_of(A.D4()).run is recipe.run
+    assert named_arrays_of(len) is None

@@ -17,11 +17,12 @@ import numpy as np
 from albumentations.core import composition, transforms_interface, utils
 from numpy.typing import NDArray
 
-from fastpipe.core.factors import normalized_by_factor
 from fastpipe.interop import Foreign
-from fastpipe.interop.transforms.albumentations_motions import ENTRIES, Motion, Params, place
+from fastpipe.interop.albumentations.motions import ENTRIES, Motion, Params, place
+from fastpipe.interop.albumentations.normalizing import normalized
+from fastpipe.interop.albumentations.seeds import ONE_AT_A_TIME
 from fastpipe.interop.transforms.known_code import has_code, member
-from fastpipe.transforms.albumentations_targets import ONE_AT_A_TIME, Pixels, Run, pixels_of_array, pixels_of_arrays
+from fastpipe.transforms.named_arrays import Pixels, pixels_of_array, pixels_of_arrays
 from fastpipe.types import Size
 
 Array: TypeAlias = NDArray[Any]
@@ -36,15 +37,6 @@ _CONTAINERS = tuple(
 """Containers whose own code runs on stand-ins of their members, which record their work on pixels."""
 
 _STACKED, _NOT_PLANNED = "masks", frozenset({"images", "volume", "volumes", "mask3d", "masks3d"})
-
-
-TABLE: Mapping[type, type] = {}
-"""Empty, as a draw changes albumentations' generators, so that samples must be made one after the other."""
-
-
-def find_run(kind: type) -> Run | None:
-    """Returns `run` for albumentations' transforms and containers; None for other classes."""
-    return run if issubclass(kind, (transforms_interface.BasicTransform, composition.BaseCompose)) else None
 
 
 def run(transform: Foreign, data: Data) -> Data:
@@ -336,13 +328,8 @@ class _Normalize(_StandIn):
     __slots__ = ()
 
     def apply_with_params(self, params: Data, *args: object, **data: object) -> Data:
-        image = data.get("image")
-        mean, factor = self.mean_np, self.denominator
-        three = mean.shape == factor.shape == (3,) and mean.dtype == factor.dtype == np.float32
-        normalized = None
-        if three and isinstance(image, np.ndarray) and image.dtype == np.uint8 and image.shape[2:] == (3,):
-            normalized = normalized_by_factor(np.ascontiguousarray(image), mean, factor)
-        if normalized is not None:
+        image = normalized(data.get("image"), self.mean_np, self.denominator)
+        if image is not None:
             data["image"] = None
         results: Data = self._original.apply_with_params(params, *args, **data)
-        return results if normalized is None else {**results, "image": normalized}
+        return results if image is None else {**results, "image": image}

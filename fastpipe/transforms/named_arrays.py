@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -17,16 +14,30 @@ from PIL import Image
 
 from fastpipe.pillow.image_record import region_of
 from fastpipe.pillow.lazy_source import LazySource
-from fastpipe.rng import Stream, TorchStream, preserved_globals, seed_python
+from fastpipe.rng import Stream, TorchStream
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.types import Box
 
 Array = NDArray[Any]
-ONE_AT_A_TIME = threading.RLock()
-"""A lock, because an albumentations transform keeps its random state and its last parameters in itself."""
 
-Run = Callable[[Any, "dict[str, Any]"], "dict[str, Any]"]
-"""Calls a transform with named values, some of which may be `Pixels`."""
+
+class NamedArrays(Protocol):
+    """The recipe of a library whose transforms are called with named arrays."""
+
+    def takes_names(self, kind: type) -> bool:
+        """True if objects of a class are called with named arrays."""
+
+    def run(self, transform: Any, data: dict[str, Any]) -> dict[str, Any]:
+        """Calls a transform with named values, some of which may be `Pixels`."""
+
+    def seed(self, transform: Any, number: int) -> None:
+        """Seeds a transform that has its own generators."""
+
+    def label_fields(self, transform: Any) -> Sequence[str]:
+        """The names of a transform's arguments that hold one value for each box, such as labels."""
+
+    def stages(self, options: Any, dataset: Any) -> Any:
+        """The stages of a dataset whose images and targets go through a transform together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,22 +105,22 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
     return array[:, rows, columns] if several else array[rows, columns]
 
 
-def named_call_of(transform: object) -> Run | None:
-    """The function that calls a transform with named arrays; None for any other transform."""
+def named_arrays_of(transform: object) -> NamedArrays | None:
+    """The recipe by which a transform is called with named arrays; None for any other transform."""
     kind: object = type(transform)
-    return _named_call_of(kind)
+    return _named_arrays_of(kind)
 
 
 @lru_cache(maxsize=512)
-def _named_call_of(kind: type) -> Run | None:
-    find = getattr(recipe_of(kind), "find_run", None)
-    found: Run | None = None if find is None else find(kind)
-    return found
+def _named_arrays_of(kind: type) -> NamedArrays | None:
+    recipe = recipe_of(kind)
+    takes_names = getattr(recipe, "takes_names", None)
+    return cast(NamedArrays, recipe) if takes_names is not None and takes_names(kind) else None
 
 
-def call_with_image(run: Run, transform: object, image: object) -> Any:
+def call_with_image(recipe: NamedArrays, transform: object, image: object) -> Any:
     """Calls a transform that takes named arrays with a PIL image or an array; returns the resulting array or tensor."""
-    return run(transform, {"image": image_pixels(image)})["image"]
+    return recipe.run(transform, {"image": image_pixels(image)})["image"]
 
 
 def random_seed(stream: Stream) -> int:
@@ -119,26 +130,12 @@ def random_seed(stream: Stream) -> int:
 
 def reseed(transform: object) -> None:
     """Seeds a transform that has its own generators by a number drawn from torch's; leaves other transforms alone."""
-    if named_call_of(transform) is not None:
-        set_state(transform, random_seed(TorchStream()))
+    recipe = named_arrays_of(transform)
+    if recipe is not None:
+        recipe.seed(transform, random_seed(TorchStream()))
 
 
-def set_state(transform: Any, seed: int) -> None:
-    """Seeds all members by one shared pair of generators; albumentations' own set_random_seed starts all alike.
-
-    Older versions draw from Python's global generator, which is seeded instead.
-    """
-    if hasattr(transform, "set_random_state"):
-        transform.set_random_state(np.random.default_rng(seed), random.Random(seed))
-    elif hasattr(transform, "set_random_seed"):
-        transform.set_random_seed(seed)
-    else:
-        seed_python(seed)
-
-
-@contextmanager
-def seeded(transform: object, seed: int) -> Iterator[None]:
-    """Seeds a transform for a block, which no other thread runs; Python's own generator stays as it was."""
-    with ONE_AT_A_TIME, nullcontext() if hasattr(transform, "set_random_state") else preserved_globals():
-        set_state(transform, seed)
-        yield
+def label_fields(transform: object) -> Sequence[str]:
+    """The names of a transform's arguments that hold one value for each box, such as labels; empty without a recipe."""
+    recipe = named_arrays_of(transform)
+    return () if recipe is None else recipe.label_fields(transform)

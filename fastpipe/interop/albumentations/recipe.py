@@ -1,0 +1,40 @@
+"""The recipe for albumentations' classes, as `fastpipe.transforms.adapters` and `named_arrays` look for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from albumentations.core import composition, transforms_interface
+
+from fastpipe.interop import Foreign
+from fastpipe.interop.albumentations.planning import planned_members, run, why_not
+from fastpipe.interop.albumentations.seeds import seed
+
+if TYPE_CHECKING:
+    from fastpipe.datasets.joint_stages import TargetSource
+    from fastpipe.executor import ImageStages, StageOptions
+
+__all__ = ["TABLE", "label_fields", "planned_members", "run", "seed", "stages", "takes_names", "why_not"]
+
+TABLE: Mapping[type, type] = {}
+"""Empty, as a draw changes albumentations' generators, so that samples must be made one after the other."""
+
+
+def takes_names(kind: type) -> bool:
+    """True for albumentations' transforms and containers."""
+    return issubclass(kind, (transforms_interface.BasicTransform, composition.BaseCompose))
+
+
+def label_fields(transform: Foreign) -> Sequence[str]:
+    """The names of the transform's arguments that hold one value for each box, such as labels."""
+    from fastpipe.interop.albumentations import boxes
+
+    return boxes.label_fields(transform)
+
+
+def stages(options: StageOptions, dataset: TargetSource) -> ImageStages:
+    """The stages of a dataset whose images and targets go through a transform together."""
+    from fastpipe.interop.albumentations.stages import AlbumentationsStages
+
+    return AlbumentationsStages(options, dataset)
