@@ -10,6 +10,7 @@ import pytest
 import torchvision_here
 
 import fastpipe
+from fastpipe.hooks.account_folder import remove_folder
 from fastpipe.hooks.ledger import LEDGER
 
 
@@ -24,10 +25,14 @@ def photos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An account of its own, without sites and notes."""
-    monkeypatch.setattr(LEDGER, "_sites", {})
-    monkeypatch.setattr(LEDGER, "notes", {})
+def fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An account of its own: no sites, no notes, and nothing that the child processes of other tests have written."""
+    with monkeypatch.context() as fresh:
+        for name, value in (("_sites", {}), ("notes", {}), ("_folder", None), ("_owner", None)):
+            fresh.setattr(LEDGER, name, value)
+        yield
+        if LEDGER._owner is not None:
+            remove_folder(LEDGER.folder(), LEDGER._owner)
 
 
 @pytest.fixture
@@ -51,7 +56,6 @@ def installed() -> Iterator[None]:
 @pytest.fixture
 def hooks_without_checks(fresh_ledger: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Installed hooks that check nothing, and take images of any size; an account of its own."""
-    monkeypatch.setattr(LEDGER, "_folder", None)
     torchvision_here.module("torchvision.io")  # imported by `tensor_files`
     monkeypatch.setattr("fastpipe.hooks.torchvision.tensor_files.LEAST_BYTES", 0)
     monkeypatch.setattr("fastpipe.hooks.torchvision.tensor_files.LEAST_PIXELS", 0)

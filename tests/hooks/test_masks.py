@@ -26,16 +26,11 @@ tv_tensors = module("torchvision.tv_tensors")
 
 pytestmark = [
     pytest.mark.needs_core,
+    pytest.mark.usefixtures("fresh_ledger"),
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # pycocotools' own
 ]
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 MASKS, ANY, STACK, PICK = "pycocotools.mask.decode", "torch.Tensor.any", "torch.stack", "torch.Tensor.__getitem__"
-
-
-@pytest.fixture(autouse=True)
-def _fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
-    monkeypatch.setattr(LEDGER, "notes", {})
 
 
 @pytest.fixture

@@ -115,8 +115,7 @@ class Failing(FasterFunction):
         raise RuntimeError("planted")
 
 
-def test_an_error_is_counted_where_the_library_gives_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def test_an_error_is_counted_where_the_library_gives_a_value(fresh_ledger: None) -> None:
     function = Failing("inverse", lambda number: 1 / number)
     with pytest.raises(ZeroDivisionError):
         function(0)

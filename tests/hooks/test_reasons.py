@@ -30,10 +30,9 @@ Left: TypeAlias = Callable[[Callable[[], Any]], dict[str, dict[str, int]]]
 
 @pytest.fixture
 def left(
-    fresh_ledger: None, monkeypatch: pytest.MonkeyPatch
+    fresh_ledger: None,
 ) -> Callable[[Callable[[], Any]], dict[str, dict[str, int]]]:
     """What the report has as left, by site, after a function was called with the hooks installed."""
-    monkeypatch.setattr(LEDGER, "_folder", None)
 
     def call(function: Callable[[], Any]) -> dict[str, dict[str, int]]:
         with fastpipe.install(check=0), contextlib.suppress(Exception):

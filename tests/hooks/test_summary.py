@@ -52,7 +52,7 @@ def test_a_loader_says_for_how_long_it_was_waited_for() -> None:
 
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.needs_core
-def test_the_time_before_has_the_decode_in_it(monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
+def test_the_time_before_has_the_decode_in_it(fresh_ledger: None, monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
     def slowly(image: Any) -> Any:
         until = time.thread_time() + 0.02
         while time.thread_time() < until:
@@ -60,8 +60,6 @@ def test_the_time_before_has_the_decode_in_it(monkeypatch: pytest.MonkeyPatch, a
         return Image.open(io.BytesIO(data)).convert("RGB")
 
     data = corpus.jpeg(60, 80, seed=1)
-    monkeypatch.setattr(LEDGER, "_sites", {})
-    monkeypatch.setattr(LEDGER, "_folder", None)  # with what workers of other tests have left
     monkeypatch.setattr("fastpipe.pillow.lazy_image.shadow_of", slowly)
     transform = T.ToTensor() if alone else T.Compose([T.Resize(32), T.ToTensor()])
     with fastpipe.install(check=3):
@@ -129,9 +127,8 @@ def test_a_run_that_made_nothing_says_so_and_names_where_images_come_from() -> N
     assert "left as it was: PIL.Image.open, 3 images: a TIFF." in text_of(left)
 
 
-def test_times_are_of_the_thread_and_not_of_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_times_are_of_the_thread_and_not_of_the_wall_clock(fresh_ledger: None) -> None:
     """A plain way that sleeps, as beside a busy program, isn't slower for that."""
-    monkeypatch.setattr(LEDGER, "_sites", {})
     one = LEDGER.site("function", "one")
 
     def slept() -> int:

@@ -28,8 +28,7 @@ BACKEND = "transformers.image_processing_backends.TorchvisionBackend"
 
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def site(fresh_ledger: None) -> Iterator[Site]:
     with fastpipe.install(check=0):
         yield LEDGER.site("function", f"{BACKEND}.process_image")
 
@@ -82,8 +81,7 @@ def test_all_that_the_library_has_give_the_same(photos: list[str], site: Site) -
         assert_same((name, values), (name, made(name)))
 
 
-def test_the_first_are_compared(photos: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def test_the_first_are_compared(photos: list[str], fresh_ledger: None) -> None:
     processor = transformers.ViTImageProcessor()
     with fastpipe.install(check=2):
         for photo in photos:

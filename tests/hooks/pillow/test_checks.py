@@ -30,8 +30,7 @@ FILES = [PHOTO, corpus.files()["jpeg-gray"], PALETTE, corpus.jpeg(20, 30, "444",
 
 
 @pytest.fixture
-def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def site(fresh_ledger: None) -> Iterator[Site]:
     with fastpipe.install(check=2):
         yield LEDGER.site("function", "PIL.Image.open")
 
@@ -205,8 +204,7 @@ def test_what_was_given_may_change_afterwards(site: Site) -> None:
     assert (site.checked, site.differed) == (1, 0)
 
 
-def test_nothing_is_compared_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def test_nothing_is_compared_where_nobody_asks(fresh_ledger: None) -> None:
     with fastpipe.install(check=0):
         opened().convert("RGB").tobytes()
         assert LEDGER.site("function", "PIL.Image.open").checked == 0

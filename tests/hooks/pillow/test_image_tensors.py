@@ -35,9 +35,7 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
 @pytest.fixture(autouse=True)
-def _installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(LEDGER, "_sites", {})
-    monkeypatch.setattr(LEDGER, "notes", {})
+def _installed(fresh_ledger: None) -> Iterator[None]:
     with fastpipe.install(check=0):
         yield
 

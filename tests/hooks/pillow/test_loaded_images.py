@@ -35,9 +35,8 @@ def loaded(mode: str = "RGB", height: int = 97, width: int = 131) -> Image.Image
 
 
 @pytest.fixture
-def images(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], dict[str, int]]]:
+def images(fresh_ledger: None) -> Iterator[Callable[[], dict[str, int]]]:
     """The number of images that each method has made by the core, by its name."""
-    monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         yield lambda: {name: LEDGER.site("function", f"PIL.Image.Image.{name}").images for name in METHODS}
 
@@ -167,8 +166,7 @@ def test_the_rest_is_pillows(name: str, images: Callable[[], dict[str, int]]) ->
 
 
 @pytest.mark.parametrize("name", ["few pixels", "nearest pixels", "some more nearest pixels", "a palette"])
-def test_what_gains_nothing_goes_to_pillow_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def test_what_gains_nothing_goes_to_pillow_at_once(name: str, fresh_ledger: None) -> None:
     with fastpipe.install(check=0):
         LEFT[name]()
     assert not [site for site in LEDGER._sites.values() if site.name.startswith("PIL.Image.Image")]
@@ -194,8 +192,7 @@ def test_pillow_refuses(arguments: Any, images: Callable[[], dict[str, int]]) ->
         loaded().resize(*arguments)
 
 
-def test_the_first_images_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def test_the_first_images_are_compared(fresh_ledger: None) -> None:
     with fastpipe.install(check=2):
         for _ in range(5):
             loaded().resize((60, 50))
@@ -203,8 +200,7 @@ def test_the_first_images_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (site.images, site.checked, site.differed) == (5, 2, 0)
 
 
-def test_where_one_differs_it_is_pillows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def test_where_one_differs_it_is_pillows(fresh_ledger: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded_image, "run_operation", lambda operation, image: Image.new("RGB", (60, 50)))
     expected = loaded().resize((60, 50))
     with fastpipe.install(check=2):
@@ -213,8 +209,7 @@ def test_where_one_differs_it_is_pillows(monkeypatch: pytest.MonkeyPatch) -> Non
         assert made.tobytes() == loaded().resize((60, 50)).tobytes() == expected.tobytes()
 
 
-def test_a_check_of_an_opened_image_is_pillows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
+def test_a_check_of_an_opened_image_is_pillows_alone(fresh_ledger: None) -> None:
     with fastpipe.install(check=2):
         image = Image.open(io.BytesIO(corpus.jpeg(97, 131, "420"))).convert("RGB").resize((60, 50))
         np.asarray(image)

@@ -286,14 +286,13 @@ class TestSamplesAsTorch:
     @pytest.mark.needs_core
     @pytest.mark.parametrize("what", ["pixels", "mistake", "jobs"])
     def test_results_that_cannot_be_made_in_the_batch(
-        self, photos: list[str], monkeypatch: pytest.MonkeyPatch, what: str
+        self, photos: list[str], fresh_ledger: None, monkeypatch: pytest.MonkeyPatch, what: str
     ) -> None:
         from fastpipe.pillow.lazy_source import LazySource
 
         def planted(*_: object, **__: object) -> Any:
             raise TypeError("planted")
 
-        monkeypatch.setattr(LEDGER, "_sites", {})
         if what == "mistake":
             monkeypatch.setattr(LazySource, "run", planted)
             monkeypatch.setattr(LazySource, "fill", planted)
@@ -320,10 +319,7 @@ class TestSamplesAsTorch:
 
         assert_as_plain(Careful([*photos[:7], str(broken)], train()), batch_size=4, collate_fn=stacked)
 
-    def test_the_account_has_what_is_stacked(
-        self, photos: list[str], installed: None, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(LEDGER, "_sites", {})
+    def test_the_account_has_what_is_stacked(self, photos: list[str], installed: None, fresh_ledger: None) -> None:
         list(DataLoader(Photos(photos, train()), batch_size=10, collate_fn=stacked))
         (site,) = (one for one in LEDGER._sites.values() if one.kind == "transform")
         assert (site.images, site.timed) == (COUNT, COUNT - 1)

@@ -18,14 +18,9 @@ import fastpipe
 import fastpipe.transforms.v2  # made of torchvision's classes before a test changes these
 from fastpipe.hooks.ledger import LEDGER
 
+pytestmark = pytest.mark.usefixtures("fresh_ledger")
 pytest.importorskip("pycocotools")
 v2, tv_tensors, datasets = (module(f"torchvision.{name}") for name in ("transforms.v2", "tv_tensors", "datasets"))
-
-
-@pytest.fixture(autouse=True)
-def _fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LEDGER, "_sites", {})
-    monkeypatch.setattr(LEDGER, "notes", {})
 
 
 @pytest.fixture(scope="module")

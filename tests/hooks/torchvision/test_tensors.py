@@ -94,12 +94,11 @@ def facts(image: torch.Tensor) -> object:
 
 @pytest.mark.needs_core
 @pytest.mark.parametrize("name", TAKEN)
-def test_values_and_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_and_layout(name: str, fresh_ledger: None) -> None:
     if floats.rounding() is None:
         pytest.skip("this torch rounds otherwise")
     site, call = TAKEN[name]
     expected = facts(call())
-    monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert facts(call()) == expected
         assert LEDGER.site("function", site).images == 1
@@ -108,7 +107,7 @@ def test_values_and_layout(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.needs_core
 @pytest.mark.parametrize("library", [T, V], ids=["v1", "v2"])
-def test_an_elastic_transform_of_an_image(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_elastic_transform_of_an_image(library: Any, fresh_ledger: None) -> None:
     """The field of its displacements is blurred by the core."""
     image = Image.fromarray(BYTES.permute(1, 2, 0).numpy())
 
@@ -117,7 +116,6 @@ def test_an_elastic_transform_of_an_image(library: Any, monkeypatch: pytest.Monk
         return library.ElasticTransform()(image).tobytes(), torch.get_rng_state()
 
     expected = made()
-    monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         bytes_, state = made()
         assert LEDGER.site("function", BLUR if library is T else BLUR_OF_V2).images == 2
@@ -127,9 +125,8 @@ def test_an_elastic_transform_of_an_image(library: Any, monkeypatch: pytest.Monk
 
 @pytest.mark.filterwarnings("ignore:.*TracerWarning|.*TorchScript|`torch.jit")
 @pytest.mark.parametrize("name", LEFT)
-def test_what_torchvision_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_torchvision_does(name: str, fresh_ledger: None) -> None:
     expected = facts(LEFT[name]())
-    monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert facts(LEFT[name]()) == expected
 
@@ -151,9 +148,8 @@ AT_ONCE: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
-def test_what_gains_nothing_goes_to_torchvision_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_gains_nothing_goes_to_torchvision_at_once(name: str, fresh_ledger: None) -> None:
     expected = facts(AT_ONCE[name]())
-    monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert facts(AT_ONCE[name]()) == expected
     assert not {site.name for site in LEDGER._sites.values()} & {V1, V2, BLUR, BLUR_OF_V2, HUE, HUE_OF_V2}
@@ -182,7 +178,7 @@ def test_torch_traces_torchvision(name: str) -> None:
             assert traced(function) == expected
 
 
-def test_errors_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_torchvisions(fresh_ledger: None) -> None:
     calls = [lambda: VF.resize(IMAGE, [0, 5]), lambda: VF.resize(IMAGE, "50"), lambda: F.resize(IMAGE, [0, 5])]
     calls += [
         lambda: F.adjust_hue(IMAGE, 0.6),
@@ -202,18 +198,16 @@ def test_errors_are_torchvisions(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     expected = errors()
-    monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         assert errors() == expected
 
 
 @pytest.mark.needs_core
-def test_a_first_call_of_v2_on_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_call_of_v2_on_bytes(fresh_ledger: None) -> None:
     """How torchvision resizes bytes is found out by a call of the function that is replaced."""
     from fastpipe.kernels import v2_tensors
 
     v2_tensors.resizes_natively.cache_clear()
-    monkeypatch.setattr(LEDGER, "_sites", {})
     with fastpipe.install(check=0):
         VF.resize(BYTES, [50, 60])
         site = LEDGER.site("function", V2)
