@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from fastpipe.clock import Stopwatch, clock
 from fastpipe.hooks.class_checks import is_array, is_pillow_image, is_tensor
-from fastpipe.hooks.ledger import Site, failure
+from fastpipe.hooks.ledger import Site
+from fastpipe.mistakes import attempt, raise_again
 from fastpipe.plain_way import plainly, raise_interruption
 
 if TYPE_CHECKING:
@@ -36,23 +37,20 @@ def check_call(
         what: a description of the call, for the warning.
         plain_seconds: the time that the library has already spent on the image with which `plain` is called.
     """
-    from fastpipe.program.mistakes import plain_instead
     from fastpipe.rng.state import GeneratorStates
 
     before = GeneratorStates.of()
-    failed: Exception | None = None
     begun = clock()
-    try:
+
+    def made() -> tuple[Result, GeneratorStates | None]:
         result = fast()
         after = GeneratorStates.of()
         _make_pixels(result)
-    except Exception as error:  # the library's own way shows whose mistake it is
-        failed = error
-    if failed is not None:
-        try:
-            return plain_instead(failed, plain, site.count_failed, restore=before.restore)
-        finally:
-            failed = None
+        return result, after
+
+    result, after = attempt(made, lambda: (plain(), None), site.count_failed, restore=before.restore)
+    if after is None:  # fastpipe's way has failed
+        return result
     fast_seconds = clock() - begun
     before.restore()
     watch = Stopwatch()
@@ -64,27 +62,6 @@ def check_call(
     if difference:
         return expected
     return result
-
-
-def fall_back(error: Exception, objects: Iterable[object] = (), before: GeneratorStates | None = None) -> str:
-    """Prepares the plain way, which makes what fastpipe failed to make; raises the error if a signal's handler did.
-
-    Args:
-        error: fastpipe's error. Whatever it is, the library's own code raises what the user has to see.
-        objects: inputs of the library's code; a broken file among them, which Pillow reports only once, raises again.
-        before: the generators' states to restore.
-
-    Returns:
-        The reason for the report.
-    """
-    raise_interruption(error)
-    if before is not None:
-        before.restore()
-    for image in filter(is_pillow_image, objects):
-        from fastpipe.program.mistakes import raise_again
-
-        raise_again(image, error)
-    return failure(error)
 
 
 def check_value(site: Site, result: Result, seconds: float, plain: Callable[[], Result], difference: str) -> Result:
@@ -164,7 +141,6 @@ def plain_image(image: object) -> tuple[object, float]:
     begun = clock()
     if is_pillow_image(image):
         from fastpipe.pillow.lazy_image import shadow_of
-        from fastpipe.program.mistakes import raise_again
 
         try:
             return shadow_of(image), clock() - begun

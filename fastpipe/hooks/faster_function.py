@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any
 
 from fastpipe.clock import clock
-from fastpipe.hooks.checking import OTHER_VALUES, check_value, fall_back
+from fastpipe.hooks.checking import OTHER_VALUES, check_value
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.patches import Function
+from fastpipe.mistakes import plain_instead
 from fastpipe.pending import is_pending
 
 
@@ -56,17 +57,20 @@ class FasterFunction(ABC):
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         site: Site | None = None
-        begun, failed = 0.0, ""
+        begun = 0.0
+        failed: Exception | None = None
         try:
             if self.takes(*args, **kwargs):
                 site, begun = self.site, clock()
                 value = DIFFERED if site.is_off else self.make(*args, **kwargs)
-        except Exception as error:  # whatever the error is, the library's own function raises what the user has to see
-            failed = fall_back(error, (*args, *kwargs.values()))
-        if failed:  # outside of the handler: the library's error has no context
-            value = self._plain(*args, **kwargs)
-            self.site.count_plain(failed)
-            return value
+        except Exception as error:  # `attempt`, without a call more for each call
+            failed = error
+        if failed is not None:
+            plain, inputs = partial(self._plain, *args, **kwargs), (*args, *kwargs.values())
+            try:
+                return plain_instead(failed, plain, self.site.count_failed, inputs)
+            finally:
+                failed = None  # its frames hold this one
         if site is None:
             return self._plain(*args, **kwargs)
         seconds = clock() - begun

@@ -10,12 +10,12 @@ from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fastpipe.hooks.checking import fall_back
 from fastpipe.hooks.class_checks import is_pillow_image
 from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.pillow.image_functions import recorded_tensor
+from fastpipe.mistakes import attempt
 from fastpipe.pending import is_pending
 
 if TYPE_CHECKING:
@@ -80,15 +80,13 @@ def _preprocessing(backend: type, plain: Function) -> Function:
             or any(getattr(kind, name) is not method for name, method in own)
         ):
             return plain(self, images, *args, **options)
-        try:
+
+        def ours() -> object:
             resized = [_resized(self, image, **options) for image in images]
-        except Exception as error:  # the user's mistake, if the plain way raises, too
-            failed = fall_back(error)
-        else:
             return plain(self, resized, **{**options, "do_resize": False, "do_center_crop": False})
-        features = plain(self, images, **options)
-        LEDGER.site("function", f"{_NAME}._preprocess").count_plain(failed, len(images))
-        return features
+
+        count_failed = partial(LEDGER.site("function", f"{_NAME}._preprocess").count_failed, images=len(images))
+        return attempt(ours, partial(plain, self, images, **options), count_failed)
 
     return preprocess
 

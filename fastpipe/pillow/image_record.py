@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from PIL import Image
 
@@ -13,7 +13,7 @@ from fastpipe.clock import clock
 from fastpipe.errors import CoreError
 from fastpipe.ops import RgbToGrayscale
 from fastpipe.pillow.lazy_source import Check, LazySource, LoadedSource, Source
-from fastpipe.plain_way import plainly, raise_interruption
+from fastpipe.plain_way import plainly
 from fastpipe.program.on_image import Info, to_array
 from fastpipe.program.uses import start_of_child
 from fastpipe.readers.base import Pixels
@@ -21,6 +21,8 @@ from fastpipe.types import Box, Step
 
 PlainCall: TypeAlias = Callable[[Image.Image], Image.Image]
 """A function that does a recorded operation by Pillow on a plain image; it must not hold anything that may change."""
+
+Result = TypeVar("Result")
 
 GRAY_IN_ONE = RgbToGrayscale(1)
 
@@ -122,25 +124,32 @@ class ImageRecord:
         return self.checked(check, image, clock() - begun)
 
     def _made(self, mode: str) -> Image.Image:
-        try:
+        def ours() -> Image.Image:
             source, steps = self.start()
             return source.image(source.program(in_mode(steps, mode)))
-        except Exception as error:  # raised again, unless Pillow can make the image
-            raise_interruption(error)
-            if error is self.source.error:  # Pillow's own
-                raise
-            return self._by_pillow_instead(error)
+
+        return self._attempt(ours, self._loaded_by_pillow)
 
     def array(self, mode: str) -> Pixels:
         """Makes the image in its own mode as an array ``(H, W, C)``, which may be valid until the next decode only."""
-        try:
+
+        def ours() -> Pixels:
             source, steps = self.start()
             return source.array(source.program(in_mode(steps, mode)))
-        except Exception as error:  # raised again, unless Pillow can make the image
-            raise_interruption(error)
-            if error is self.source.error:  # Pillow's own
-                raise
-            return to_array(self._by_pillow_instead(error))
+
+        return self._attempt(ours, lambda: to_array(self._loaded_by_pillow()))
+
+    def _attempt(self, ours: Callable[[], Result], by_pillow: Callable[[], Result]) -> Result:
+        """Makes pixels; if that fails, by Pillow, where its calls are known and mistakes are reported."""
+        try:
+            return ours() if self.calls is None else self.source.attempt(ours, by_pillow)
+        except AttributeError as error:  # it would be taken for a missing attribute of the image
+            raise CoreError(f"a step that was recorded fails: {error}") from error
+
+    def _loaded_by_pillow(self) -> Image.Image:
+        image = self.by_pillow()
+        image.load()
+        return image
 
     def by_pillow(self) -> Image.Image:
         """Makes the image by Pillow alone, also once it has pixels, for a comparison; its `calls` must be known."""
@@ -149,18 +158,6 @@ class ImageRecord:
         with plainly():
             for call in self.calls:
                 image = call(image)
-        return image
-
-    def _by_pillow_instead(self, error: Exception) -> Image.Image:
-        """Makes the image by Pillow after fastpipe's way has failed; raises the user's error, or the given one."""
-        on_mistake = self.source.on_mistake
-        if on_mistake is None or self.calls is None:
-            if isinstance(error, AttributeError):  # it would be taken for a missing attribute of the image
-                raise CoreError(f"a step that was recorded fails: {error}") from error
-            raise error
-        image = self.by_pillow()
-        image.load()
-        on_mistake(error)
         return image
 
     def checked(self, check: Check, image: Image.Image, seconds: float) -> Image.Image:

@@ -24,7 +24,6 @@ from fastpipe.ops import (
 from fastpipe.pillow.image_record import ImageRecord, image_record_of
 from fastpipe.pillow.lazy_image import lazy_of
 from fastpipe.pillow.lazy_source import Source
-from fastpipe.plain_way import raise_interruption
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.program.pending_tensor import class_of, pending_tensor, record_of
@@ -75,18 +74,17 @@ class _ShownPixels(TensorSource):
         self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
     ) -> torch.Tensor:
         source = self._record.source
-        try:
+
+        def ours() -> object:
             start, done = self._record.start_of_child()
-            if start is not source:
-                program = self._program_from(start, (*self._first[done:], *steps))
-            result = start.run(program, out, in_rows=in_rows)
-        except Exception as error:  # fastpipe's error, or Pillow's, which Pillow raises again
-            raise_interruption(error)
-            whole = None if source.on_mistake is None else source.opened_by_pillow()
-            if source.on_mistake is None or whole is None:
-                raise
-            result = run_on_image(self.program(steps), whole.convert("RGB"), out, in_rows=in_rows)
-            source.on_mistake(error)
+            own = program if start is source else self._program_from(start, (*self._first[done:], *steps))
+            return start.run(own, out, in_rows=in_rows)
+
+        def by_pillow() -> object:
+            whole = source.loaded_by_pillow().convert("RGB")
+            return run_on_image(self.program(steps), whole, out, in_rows=in_rows)
+
+        result = source.attempt(ours, by_pillow)
         assert isinstance(result, torch.Tensor)
         return result
 
@@ -95,14 +93,11 @@ class _ShownPixels(TensorSource):
 
     def fill(self, job: core.Job, program: Program) -> bool:
         source = self._record.source
-        try:
-            if not is_unused(self._record) or not source.fill(job, program):
-                return False
-        except Exception as error:  # fastpipe's error: `run` has to do it
-            raise_interruption(error)
-            if source.on_mistake is None:
-                raise
-            source.on_mistake(error)
+
+        def filled() -> bool:
+            return is_unused(self._record) and source.fill(job, program)
+
+        if not source.attempt(filled, lambda: False):  # `run` has to do it
             return False
         self._record.start_of_child()
         return True

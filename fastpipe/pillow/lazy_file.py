@@ -24,6 +24,7 @@ from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.clock import clock
 from fastpipe.core.encoded import JpegOrPng, jpeg_or_png
+from fastpipe.mistakes import attempt, raise_mistake
 from fastpipe.pending import may_be_pending, set_class
 from fastpipe.pillow.held import MOST_BYTES, Held
 from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
@@ -38,7 +39,7 @@ from fastpipe.pillow.lazy_image import (
 from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
 from fastpipe.pillow.packed_files import jpeg_file
 from fastpipe.pillow.unread import UnreadJpeg
-from fastpipe.plain_way import own_function, raise_interruption
+from fastpipe.plain_way import own_function
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.on_image import copied_info, is_transparent
 from fastpipe.readers.limits import SHORT_FILE
@@ -307,22 +308,14 @@ class LazyFile(_Base):
         plain: Callable[..., Image.Image] = getattr(super(), name)
         if lazy is None or own_function(getattr(self._fastpipe_pillow, name)) is not _PILLOWS[name]:
             return plain(*arguments, **options)
-        try:
+
+        def recorded() -> Image.Image:
             result: Image.Image = getattr(lazy, name)(*arguments, **options)
-        except Exception as error:  # the user's mistake, if Pillow's method raises, too
-            raise_interruption(error)
-            failed = error
-        else:
             self._be_loaded()
             return result
-        try:
-            result = plain(*arguments, **options)
-            if self._fastpipe_on_mistake is None:
-                raise failed
-            self._fastpipe_on_mistake(failed)
-            return result
-        finally:
-            del failed  # whose frames hold this one
+
+        on_mistake = self._fastpipe_on_mistake or raise_mistake
+        return attempt(recorded, partial(plain, *arguments, **options), on_mistake)
 
     def convert(self, mode: str | None = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)

@@ -8,13 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from PIL import Image
 
 from fastpipe import core
+from fastpipe.mistakes import attempt
 from fastpipe.ops import Crop, Operation
 from fastpipe.pending import is_pending
 from fastpipe.program.comparisons import Comparisons
@@ -30,6 +31,7 @@ from fastpipe.types import Box, ImageShape, Step
 
 Opener: TypeAlias = Callable[[bytes], Image.Image]
 OnMistake: TypeAlias = Callable[[Exception], object]
+Result = TypeVar("Result")
 
 
 class Check(Protocol):
@@ -155,7 +157,7 @@ class LazySource(Source):
         self.shape = ImageShape(width, height) if orientation >= 5 else ImageShape(height, width)
         self.encoded = encoded
         self._check = check
-        self.comparisons = Comparisons(self._loaded_by_pillow)
+        self.comparisons = Comparisons(self.loaded_by_pillow)
         self.on_mistake = on_mistake
         self.is_sound = is_sound
         self.orientation = orientation
@@ -195,15 +197,17 @@ class LazySource(Source):
                 with suppress(Exception):  # raised again when the pixels are used
                     _ = image.im
 
-    def opened_by_pillow(self) -> Image.Image | None:
-        """Opens the file by Pillow; None without `open_by_pillow`, or for an orientation to apply."""
-        if self._open_by_pillow is None or self.orientation != 1:
-            return None
-        return self._open_by_pillow(self.encoded.content)
+    def attempt(self, ours: Callable[[], Result], by_pillow: Callable[[], Result]) -> Result:
+        """Makes pixels; if that fails, by Pillow, if mistakes are reported: see `fastpipe.mistakes.attempt`."""
+        return ours() if self.on_mistake is None else attempt(ours, by_pillow, self.on_mistake)
 
-    def _loaded_by_pillow(self) -> Image.Image:
-        image = self.opened_by_pillow()
-        assert image is not None  # images of other files aren't compared
+    def loaded_by_pillow(self) -> Image.Image:
+        """The file as Pillow decodes it; of a file that Pillow has opened."""
+        if self.error is not None:  # Pillow's own
+            raise self.error
+        assert self._open_by_pillow is not None  # images of other files aren't compared
+        assert self.orientation == 1
+        image = self._open_by_pillow(self.encoded.content)
         image.load()  # opening alone decodes nothing
         return image
 

@@ -17,12 +17,12 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.errors import PlanError
+from fastpipe.mistakes import plain_instead
 from fastpipe.ops import AsTvImage, Operation, TensorConversion, memo_of
 from fastpipe.ops.base import ImageJobs
 from fastpipe.plain_way import is_plain
 from fastpipe.program.core_job import LoadedImage, fill_from_pixels, pillow_sink, tensor_sink, write_new_image
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import plain_instead
 from fastpipe.program.prepared import prepared, prepared_program
 from fastpipe.program.program import Program, Views
 from fastpipe.readers.base import Pixels

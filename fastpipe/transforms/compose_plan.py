@@ -10,7 +10,7 @@ was a bug in fastpipe, and its error is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import is_
 from typing import Any, TypeAlias
 
@@ -20,12 +20,11 @@ from torch.nn.modules import module as _modules
 
 from fastpipe.errors import PlanError
 from fastpipe.memory.torch_worker import serve_torch_loader
+from fastpipe.mistakes import attempt, raise_mistake
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import are_same, attribute_of_class, own_attribute, own_attributes
-from fastpipe.plain_way import raise_interruption
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import raise_again
 from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.rng import drawing
 from fastpipe.torch_modes import torch_modes_active
@@ -103,11 +102,6 @@ def made_at_once(steps: tuple[Step, ...], shape: ImageShape, image: LoadedImage)
     return run_on_image(lower(steps, shape), image, in_rows=True)
 
 
-def raise_mistake(error: Exception) -> None:
-    """Raises an error of fastpipe's: the default ``on_mistake``."""
-    raise error
-
-
 def run_one(
     run: Pipeline,
     image: object,
@@ -137,26 +131,27 @@ def run_drawn(
 
     See `run_one` for the other arguments.
     """
-    failed: Exception | None = None
-    if shape is not None:
-        try:
-            return draw_and_run(run.steps, image, shape, run.draws_from_python, make)
-        except (PlanError, Untraceable):
-            pass
-        except Exception as error:  # the transforms raise the user's error when called one by one
-            raise_interruption(error)
-            failed = error
-            raise_again(image, error)
-            if isinstance(image, Image.Image) and is_pending(image) and not is_opened_file(image):
-                image.load()  # Pillow raises a broken file's error before the draws, where the image was made
-    try:
-        for transform in (*run.drawn, *run.unplanned):
-            image = call(transform, image)
-        if failed is not None:
-            on_mistake(failed)
-        return image
-    finally:
-        failed = None  # its frames hold this one, and thus the image
+    if shape is None:
+        return _in_turn(run, image)
+    drawn = partial(draw_and_run, run.steps, image, shape, run.draws_from_python, make)
+    return attempt(drawn, partial(_in_turn, run, image), on_mistake, [image], partial(_loaded, image), UNPLANNED)
+
+
+UNPLANNED = (PlanError, Untraceable)
+"""Errors that say that transforms can't be drawn for an image."""
+
+
+def _in_turn(run: Pipeline, image: Any) -> object:
+    """Calls a run's transforms one by one."""
+    for transform in (*run.drawn, *run.unplanned):
+        image = call(transform, image)
+    return image
+
+
+def _loaded(image: object) -> None:
+    """Has Pillow raise a broken file's error before the draws, where the image was made."""
+    if isinstance(image, Image.Image) and is_pending(image) and not is_opened_file(image):
+        image.load()
 
 
 def _takes_arrays(transform: object) -> bool:

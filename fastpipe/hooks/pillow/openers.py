@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import IO, TYPE_CHECKING
 
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.library_functions import Originals
 from fastpipe.hooks.patches import Function, Patches, are_in_force
+from fastpipe.mistakes import attempt
 from fastpipe.pending import is_pending
 from fastpipe.pillow.packed_files import accepting_packed, restoring
 
@@ -98,12 +100,16 @@ def _opener(opener: Opener, plain: Opener, patches: Patches) -> Opener:
         files, site, count_failed, take_back = ours
         if site.is_off:
             return left(DIFFERED, file, filename)
-        check = site if site.is_check_due() else None
-        opened: ImageFile = files.open_lazily(opener, file, filename, check, count_failed, take_back)
-        if is_pending(opened):
-            site.count(None)  # its pixels take time later
-        else:
-            site.count_plain(files.why_by_pillow(opened))
-        return opened
+
+        def open_ours() -> ImageFile:
+            check = site if site.is_check_due() else None
+            opened: ImageFile = files.open_lazily(opener, file, filename, check, count_failed, take_back)
+            if is_pending(opened):
+                site.count(None)  # its pixels take time later
+            else:
+                site.count_plain(files.why_by_pillow(opened))
+            return opened
+
+        return attempt(open_ours, partial(plain, file, filename), count_failed, restore=partial(file.seek, 0))
 
     return open_lazily

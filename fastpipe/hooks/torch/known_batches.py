@@ -21,13 +21,14 @@ from fastpipe.clock import clock
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import is_transparent, locate, unwrap_subsets
 from fastpipe.executor import BatchSpec, ImageBatch
-from fastpipe.hooks.checking import check_call, fall_back
+from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.library_functions import FILES, TRANSFORMS, Originals
 from fastpipe.hooks.torch.fetchers import Fetcher, once_a_fetcher
 from fastpipe.hooks.torchvision.compose_calls import calls_back
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
+from fastpipe.mistakes import attempt
 from fastpipe.plain_lookup import own_attribute
 from fastpipe.rng import GeneratorStates
 from fastpipe.transforms.pipeline import Pipeline, all_within
@@ -72,34 +73,49 @@ class KnownBatches:
         return batch if isinstance(batch, list) else None
 
     def _made(self, indices: Sequence[int], options: BatchSpec | None) -> object:
-        before: GeneratorStates | None = None  # until something may draw
-        outer, _ = unwrap_subsets(self.dataset, through=is_transparent)
+        def count_failed(error: Exception) -> None:
+            kind = type(error).__name__
+            reason = f"a batch was made again, one by one, as fastpipe raised {kind}"
+            self._site(unwrap_subsets(self.dataset, through=is_transparent)[0]).count_plain(reason, len(indices))
+
+        found = attempt(partial(self._found, indices), _one_by_one, count_failed)
+        if found is None:
+            return None
+        before = GeneratorStates.of()
+        batch = partial(self._batch, *found, indices, options, before)
+        return attempt(batch, _one_by_one, count_failed, restore=before.restore)
+
+    def _found(self, indices: Sequence[int]) -> tuple[Site, ImageDataset, Sequence[int]] | None:
+        """The account of a batch, fastpipe's dataset for it, and the samples' numbers there; None if there is none."""
+        outer, places = unwrap_subsets(self.dataset, indices, through=is_transparent)
         try:
-            outer, places = unwrap_subsets(self.dataset, indices, through=is_transparent)
-            place = self._source(outer, places)
-            if place is None:
-                return None
-            source, numbers = place
-            site = self._site(outer)
-            if site.is_off:
-                site.count_plain(DIFFERED, len(indices))
-                return None
-            before = GeneratorStates.of()
-            if site.is_check_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
-                return None
-            begun = clock()
-            batch = source.batch(numbers, options)
-            site.count(clock() - begun, len(indices))
+            source = self._source(outer, places)
         except NotConvertible as reason:
             self._site(outer).count_plain(f"its samples are made one by one: {reason}", len(indices))
             return None
-        except Exception as error:  # for example of a bad file, for which the dataset raises its own error
-            fall_back(error, before=before)
-            kind = type(error).__name__
-            self._site(outer).count_plain(
-                f"a batch was made again, one by one, as fastpipe raised {kind}", len(indices)
-            )
+        if source is None:
             return None
+        site = self._site(outer)
+        if site.is_off:
+            site.count_plain(DIFFERED, len(indices))
+            return None
+        return site, *source
+
+    def _batch(
+        self,
+        site: Site,
+        source: ImageDataset,
+        numbers: Sequence[int],
+        indices: Sequence[int],
+        options: BatchSpec | None,
+        before: GeneratorStates,
+    ) -> object:
+        """The batch; None if a check found a difference."""
+        if site.is_check_due(len(indices)) and not self._is_as_plain(site, source, numbers, indices, before):
+            return None
+        begun = clock()
+        batch = source.batch(numbers, options)
+        site.count(clock() - begun, len(indices))
         return batch
 
     @staticmethod
@@ -173,6 +189,10 @@ class KnownBatches:
         if self._arrays is None or not self._arrays.are_of(dataset, known):
             self._arrays = _Arrays(dataset, known)
         return self._arrays.made
+
+
+def _one_by_one() -> None:
+    """No batch: the dataset itself makes its samples, and raises the error of a bad file."""
 
 
 @once_a_fetcher

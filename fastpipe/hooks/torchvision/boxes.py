@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import ModuleType
 
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import check_call
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches
+from fastpipe.mistakes import attempt
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -18,26 +20,26 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _drawing(plain: Function) -> Function:
-    quick: Function | None = None
-
     def make_params(self: object, flat_inputs: list[object]) -> object:
-        nonlocal quick
-        if quick is None:
-            from fastpipe.transforms.v2._params import iou_crop as quick
         site = LEDGER.site("function", "torchvision.transforms.v2.RandomIoUCrop.make_params")
+        theirs = partial(plain, self, flat_inputs)
 
         def own() -> object:
-            params = quick(self, flat_inputs)
-            return plain(self, flat_inputs) if params is None else params
+            from fastpipe.transforms.v2._params import iou_crop
+
+            begun = clock()
+            params = iou_crop(self, flat_inputs)
+            if params is None:
+                params = theirs()
+            site.count(clock() - begun)
+            return params
 
         if site.is_off:
-            return plain(self, flat_inputs)
+            return theirs()
         if site.is_check_due():
-            site.count(None)
-            return check_call(site, own, lambda: plain(self, flat_inputs), "RandomIoUCrop")
-        begun = clock()
-        params = own()
-        site.count(clock() - begun)
-        return params
+            return check_call(site, own, theirs, "RandomIoUCrop")
+        from fastpipe.rng.state import GeneratorStates
+
+        return attempt(own, theirs, site.count_failed, restore=GeneratorStates.of().restore)
 
     return make_params

@@ -8,15 +8,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from fastpipe.clock import clock
-from fastpipe.hooks.checking import check_call, fall_back, plain_image
+from fastpipe.hooks.checking import check_call, plain_image
 from fastpipe.hooks.class_checks import is_array, is_pillow_image
 from fastpipe.hooks.library_functions import is_librarys
 from fastpipe.hooks.patches import Function, Patches
 from fastpipe.hooks.torchvision.compose_calls import CallsByObject, ComposeCalls, Composed, calls_back
 from fastpipe.hooks.torchvision.pending_tensors import call_on_pending, record_functions
+from fastpipe.mistakes import attempt
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import module_of
-from fastpipe.plain_way import raise_interruption
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -93,27 +93,19 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
     if plan is None:
         return plain(compose, *inputs)
     own = partial(calls.ours(compose), *inputs)
-
-    def is_library_s() -> bool:
-        return len(plan.runs) == 1 and not calls_back(compose.transforms)
-
-    if site.is_check_due() and is_library_s():
+    calls_users = len(plan.runs) > 1 or calls_back(compose.transforms)
+    if site.is_check_due() and not calls_users:
         twin, seconds = plain_image(_image_of(inputs))
         if twin is not None:
             sample = check_call(site, own, partial(plain, compose, *_with_twin(inputs, twin)), site.name, seconds)
             site.count(None)
             return sample
-    begun, before, failed = clock(), GeneratorStates.of(), ""
-    try:
+    begun = clock()
+    if calls_users:  # once, whatever it raises
         sample = own()
-    except Exception as error:  # raised again by torchvision, or reported as a bug in fastpipe
-        if not is_library_s():
-            raise_interruption(error)
-            raise
-        failed = fall_back(error, [_image_of(inputs)], before)
-    if failed:
-        sample = plain(compose, *inputs)  # raises the user's errors
-        site.count_plain(failed)
+    else:
+        theirs, restore = partial(plain, compose, *inputs), GeneratorStates.of().restore
+        sample = attempt(own, theirs, site.count_failed, [_image_of(inputs)], restore)
     site.count(clock() - begun)
     return sample
 

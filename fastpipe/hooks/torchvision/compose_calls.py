@@ -5,10 +5,10 @@ An unknown transform is called with the image at that point, and the transforms 
 
 from __future__ import annotations
 
-import functools
 import types
 import weakref
 from collections.abc import Callable, Iterable
+from functools import cache, lru_cache, partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -19,6 +19,7 @@ from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
 from fastpipe.hooks.class_checks import is_array, is_pillow_image
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.library_functions import Originals, is_librarys
+from fastpipe.mistakes import attempt
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import own_attributes
 from fastpipe.plain_way import plainly
@@ -62,6 +63,9 @@ class ComposeCalls:
 
     def planned(self, members: object) -> ComposePlan | None:
         """The plan of the current members; None if the library has to call them."""
+        return attempt(partial(self._planned, members), _unplanned, self.site.count_failed)
+
+    def _planned(self, members: object) -> ComposePlan | None:
         if self.site.is_off:
             self.site.count_plain(DIFFERED)
             return None
@@ -138,19 +142,23 @@ class ComposeCalls:
 
         for run in call.runs:
             warn_as_library(run, image)
-            own = functools.partial(run_one, run, image, self.site.count_failed)
+            own = partial(run_one, run, image, self.site.count_failed)
             is_ours = run.drawn and shape_of(image) is not None and not calls_back(run.drawn)
             twin, seconds = plain_image(image) if is_ours else (None, 0.0)
             if twin is None:
                 image = own()
             else:
                 names = ", ".join(type(one).__name__ for one in run.drawn)
-                image = check_call(self.site, own, functools.partial(call_in_turn, run, twin), names, seconds)
+                image = check_call(self.site, own, partial(call_in_turn, run, twin), names, seconds)
         self.site.count(None)
         return image
 
 
-@functools.lru_cache(maxsize=64)
+def _unplanned() -> None:
+    """No plan: the library calls the transforms."""
+
+
+@lru_cache(maxsize=64)
 def _originals_of(kinds: frozenset[type]) -> Originals:
     """The watched functions of some classes; cached for scripts that make a new ``Compose`` for each image."""
     return Originals(kinds)
@@ -164,7 +172,7 @@ def _why_unknown(members: Iterable[object]) -> str:
     return f"none of its transforms is known: {reason}" if reason else "none of its transforms is known"
 
 
-@functools.cache
+@cache
 def _plans() -> ModuleType:
     """The planning module, imported at the first call because it imports torch."""
     from fastpipe.transforms import compose_plan
@@ -201,7 +209,7 @@ def calls_back(transforms: Iterable[object]) -> bool:
 
 def _is_users(value: Any) -> bool:
     kind = type(value)
-    if issubclass(kind, functools.partial):
+    if issubclass(kind, partial):
         return _is_users(value.func)
     return issubclass(kind, _ROUTINES) and not is_librarys(value)
 
@@ -230,6 +238,6 @@ class CallsByObject:
         if found is not None and found[0]() is compose:
             return found[1]
         calls = ComposeCalls(compose, self._record)
-        forget = functools.partial(self._known.pop, key)  # a line of Python's would lose what Ctrl-C raises in it
+        forget = partial(self._known.pop, key)  # a line of Python's would lose what Ctrl-C raises in it
         self._known[key] = weakref.ref(compose, forget), calls
         return calls

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +19,7 @@ from fastpipe.errors import ReaderError
 from fastpipe.hooks.checking import OTHER_VALUES, SiteAccount, check_value
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.patches import Function
+from fastpipe.mistakes import attempt
 from fastpipe.plain_way import plainly
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.pending_tensor import pending_tensor
@@ -47,6 +50,18 @@ place of 440; looking at a file of 1 kB takes 20 µs. Where all transforms are r
 """
 
 
+class _Left(NamedTuple):
+    """A call that is left to torchvision.
+
+    Attributes:
+        reason: why, for the report; empty for calls that it doesn't mention.
+        given: the arguments with the bytes that have been read; None for the call's own.
+    """
+
+    reason: str = ""
+    given: dict[str, object] | None = None
+
+
 class TensorFiles:
     """The replacement of one of torchvision's decoders.
 
@@ -61,35 +76,39 @@ class TensorFiles:
     def open(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """The function's result, pending if possible; otherwise torchvision's result, or its error."""
         site = LEDGER.site("function", f"torchvision.io.{self._name}")
+        plain = partial(self._plain, *args, **kwargs)
+        result = attempt(partial(self._tried, site, args, kwargs), plain, site.count_failed)
+        if not isinstance(result, _Left):
+            return result
+        tensor = plain() if result.given is None else self._plain(**result.given)
+        if result.reason:
+            site.count_plain(result.reason)
+        return tensor
+
+    def _tried(self, site: Site, args: tuple[object, ...], kwargs: dict[str, object]) -> torch.Tensor | _Left:
+        """The pending tensor, counted; or what torchvision's function is called with instead, and why."""
         names = _ARGUMENTS[self._name]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         if len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
-            return self._plain(*args, **kwargs)  # with an error
+            return _Left()  # with an error
         if site.is_off:
-            return self._left(site, DIFFERED, args, kwargs)
+            return _Left(DIFFERED)
         names_given = any(isinstance(given.get(name), (str, os.PathLike)) for name in ("input", "mode"))
         if names_given and not _TAKES_NAMES:
-            return self._plain(*args, **kwargs)
+            return _Left()
         if str(given.get("device", "cpu")) != "cpu":
-            return self._left(site, "decoded on a device", args, kwargs)
+            return _Left("decoded on a device")
         if torch_modes_active():
-            return self._left(site, "called while a torch mode was active", args, kwargs)
+            return _Left("called while a torch mode was active")
         begun = clock()
         data = self._data_of(given["input"])
         if isinstance(data, str):
-            return self._left(site, data, args, kwargs)
+            return _Left(data)
         tensor = self._opened(data, given, site)
         if isinstance(tensor, str):
-            site.count_plain(tensor)
-            if not data or isinstance(given["input"], torch.Tensor):
-                return self._plain(*args, **kwargs)
-            return self._plain(**{**given, "input": _as_tensor(data)})  # reuses the bytes that were read
+            reuses_bytes = data and not isinstance(given["input"], torch.Tensor)
+            return _Left(tensor, {**given, "input": _as_tensor(data)} if reuses_bytes else None)
         site.count(clock() - begun)
-        return tensor
-
-    def _left(self, site: Site, reason: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        tensor = self._plain(*args, **kwargs)
-        site.count_plain(reason)
         return tensor
 
     def _data_of(self, given: object) -> bytes | str:
@@ -110,7 +129,7 @@ class TensorFiles:
         except (OSError, ValueError):
             return "a file that can't be read"
 
-    def _opened(self, data: bytes, given: dict[str, object], site: Site) -> object:
+    def _opened(self, data: bytes, given: dict[str, object], site: Site) -> torch.Tensor | str:
         """The pending tensor, or the reason why there is none."""
         mode, turns = _mode_of(given.get("mode", "UNCHANGED")), given.get("apply_exif_orientation", False)
         if mode is None or type(turns) is not bool:

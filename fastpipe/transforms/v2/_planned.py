@@ -16,10 +16,10 @@ from torchvision.transforms import v2 as theirs
 
 from fastpipe import core
 from fastpipe.errors import PlanError
+from fastpipe.mistakes import attempt
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
-from fastpipe.program.mistakes import attempt
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.on_image import shape_of as image_shape
 from fastpipe.rng import TorchStream, rewound_on, stream_of
@@ -29,7 +29,7 @@ from fastpipe.transforms._attributes import Attribute, by_class
 from fastpipe.transforms._base import draw_all
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.autoaugment import AutoAugmentPolicy
-from fastpipe.transforms.compose_plan import ComposePlanSlot, draw_and_run, fills_by_class, is_opened_file
+from fastpipe.transforms.compose_plan import UNPLANNED, ComposePlanSlot, draw_and_run, fills_by_class, is_opened_file
 from fastpipe.transforms.pipeline import is_of_v2
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
@@ -238,7 +238,7 @@ _ALONE = frozenset(
 def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
     """Draws a transform on one PIL image, runs it as a program, and returns the result.
 
-    None, with the generators' states restored, if torchvision's code has to run.
+    None if torchvision's code has to run.
     """
     shape = None if isinstance(image, PilStandIn) else image_shape(image)
     if shape is None or not core.available() or not _is_planned(transform):
@@ -248,15 +248,7 @@ def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
     if torch_modes_active() or (is_opened_file(image) and fills_by_class(transform)):
         return None
     own: Callable[[], object] = functools.partial(draw_and_run, transform.draw, image, shape)
-    return _attempt(own, lambda: super(Planned, transform).forward(image), image)
-
-
-def _attempt(own: Callable[[], object], plain: Callable[[], object], image: object) -> object:
-    """`attempt`; None if the transform can't be planned."""
-    try:
-        return attempt(own, plain, images=[image], refusals=(PlanError, Untraceable))
-    except (PlanError, Untraceable):
-        return None
+    return attempt(own, lambda: super(Planned, transform).forward(image), images=[image], refusals=UNPLANNED)
 
 
 _CONVERSIONS = (theirs.PILToTensor, theirs.ToImage, theirs.ToPureTensor, theirs.ToTensor)
@@ -284,7 +276,7 @@ _PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 def _with_picture(compose: theirs.Compose, inputs: tuple[object, ...]) -> object:
     """Runs torchvision's code on a sample with one PIL image, and makes the image's pixels by a program.
 
-    None, with the generators' states restored, if that isn't possible or an error occurs.
+    None if that isn't possible.
     """
     flat, spec = tree_flatten(inputs)
     pictures = [value for value in flat if isinstance(value, PIL.Image.Image)]
@@ -300,7 +292,8 @@ def _with_picture(compose: theirs.Compose, inputs: tuple[object, ...]) -> object
             sample = tree_unflatten([stand_in(shape) if value is pictures[0] else value for value in flat], spec)
             return _with_pixels(theirs.Compose.forward(planned(compose), *sample), pictures[0], shape)
 
-    return _attempt(own, lambda: theirs.Compose.forward(compose, *inputs), pictures[0])
+    plain = functools.partial(theirs.Compose.forward, compose, *inputs)
+    return attempt(own, plain, images=pictures, refusals=UNPLANNED)
 
 
 def _with_pixels(sample: object, image: LoadedImage, shape: ImageShape) -> object:

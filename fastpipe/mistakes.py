@@ -1,13 +1,17 @@
-"""Whose mistake an error in a fast path is: the user's if the plain path fails, too, otherwise fastpipe's."""
+"""Whose mistake an error in a fast path is: the user's if the plain path fails, too, otherwise fastpipe's.
+
+All of fastpipe's ways that stand for a library's own go through `attempt`, or through `plain_instead` where a call more
+would take noticeable time. What neither calls has no plain way: its error is raised.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import NoReturn, TypeVar
 
-from PIL import Image
-
+from fastpipe.plain_lookup import is_a
 from fastpipe.plain_way import is_plain, plainly, raise_interruption
 
 Result = TypeVar("Result")
@@ -33,18 +37,21 @@ def attempt(
 
     Args:
         fast: fastpipe's way.
-        plain: the library's own way; runs within `plainly`.
+        plain: the library's own way; runs within `plainly` if fastpipe's has failed.
         on_mistake: is called with fastpipe's error.
         images: inputs of both; one whose file is broken raises again, though Pillow reports that only once.
         restore: takes back what `fast` has done, such as draws.
-        refusals: errors that say that fastpipe's way isn't for this; they are the caller's.
+        refusals: errors that say that fastpipe's way isn't for this: the plain way is taken, and nothing was wrong.
     """
+    failed: Exception | None = None
     try:
         return fast()
     except refusals:
-        raise
+        pass
     except Exception as error:  # whose mistake it is, the plain way shows
         failed = error
+    if failed is None:
+        return plain()
     try:
         return plain_instead(failed, plain, on_mistake, images, restore)
     finally:
@@ -69,8 +76,7 @@ def plain_instead(
     """
     raise_interruption(failed)
     for image in images:
-        if isinstance(image, Image.Image):
-            raise_again(image, failed)
+        raise_again(image, failed)
     if restore is not None:
         restore()
     try:
@@ -94,6 +100,9 @@ def raise_again(image: object, error: Exception) -> bool:
         image: a Pillow image, or any other object.
         error: the fast path's error.
     """
+    pillow = sys.modules.get("PIL.Image")
+    if pillow is None or not is_a(image, pillow.Image):
+        return False
     trace = error.__traceback__
     while trace is not None and not _is_load_of(image, trace.tb_frame):
         trace = trace.tb_next
