@@ -37,4 +37,4 @@ from fastpipe.core.pillow import PillowMemory, memory_of, new_image
 from fastpipe.core.pool import Context, JobArray, Pool, Run, run, thread_context
 from fastpipe.core.structs import LOOK_UP_RGBX_PAD, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
 from fastpipe.core.thread_resources import ThreadResources, end_threads, thread_resources
-from fastpipe.core.uint16 import decode_uint16
+from fastpipe.core.uint16 import decode_uint16, read_uint16

@@ -6,13 +6,41 @@ import ctypes
 from typing import TYPE_CHECKING
 
 from fastpipe.core.addresses import address_of
-from fastpipe.core.library import native
+from fastpipe.core.library import native, status_text
 from fastpipe.core.pool import Context, thread_context
 from fastpipe.core.structs import RawBox
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from fastpipe.types import Header
+
+_CHANNELS = {"L": 1, "RGB": 3}
+
+
+def read_uint16(data: bytes, header: Header, channels: int, max_bytes: int = 0) -> NDArray[np.uint16] | str:
+    """Decodes a whole PNG of 16 bits a sample.
+
+    Args:
+        data: the file.
+        header: its header.
+        channels: 1, or 3 for RGB, whose channels are equal for a gray file.
+        max_bytes: as of `decode_uint16`.
+
+    Returns:
+        A contiguous array ``(H, W)``, or ``(H, W, 3)``; or the reason why another decoder has to decode the file.
+    """
+    import numpy as np
+
+    of_file = _CHANNELS.get(header.color_space, 0)
+    if of_file not in (1, channels):
+        return f"a PNG of 16 bits in {header.color_space}"
+    samples = np.empty((*header.size, 3) if of_file == 3 else header.size, np.uint16)
+    status = decode_uint16(data, 0, 0, samples, max_bytes)
+    if status:
+        return status_text(status)
+    return samples if of_file == channels else np.repeat(samples[..., np.newaxis], channels, axis=2)
 
 
 def decode_uint16(

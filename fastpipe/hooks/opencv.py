@@ -302,19 +302,15 @@ def _of_sixteen_bits(data: bytes, header: Header, channels: int, wanted: _Wanted
 
     from fastpipe import core
 
-    of_file = {"L": 1, "RGB": 3}.get(header.color_space, 0)
-    if of_file not in (1, channels):
-        return "other colours than the file's"
     if not (wanted.keeps_depth or _takes_high_bytes()):
         return "files of 16 bits, which this OpenCV converts in another way"
-    samples = np.empty((*header.size, 3) if of_file == 3 else header.size, np.uint16)
-    status = core.decode_uint16(data, 0, 0, samples, _SCRATCH + _SCRATCH_A_PIXEL * samples.size)
-    if status:
-        return core.status_text(status)
+    count = header.height * header.width * channels
+    samples = core.read_uint16(data, header, channels, _SCRATCH + _SCRATCH_A_PIXEL * count)
+    if isinstance(samples, str):
+        return samples
     pixels: Pixels = samples if wanted.keeps_depth else (samples >> 8).astype(np.uint8)
-    if of_file < channels:
-        return np.repeat(pixels[..., np.newaxis], channels, axis=2)
-    return pixels if of_file == 1 or wanted.is_rgb else np.ascontiguousarray(pixels[..., ::-1])
+    is_swapped = channels == 3 and header.color_space == "RGB" and not wanted.is_rgb
+    return np.ascontiguousarray(pixels[..., ::-1]) if is_swapped else pixels
 
 
 @lru_cache(maxsize=1)

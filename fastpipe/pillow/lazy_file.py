@@ -18,7 +18,6 @@ from struct import unpack_from
 from typing import IO, TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeAlias
 from zlib import crc32
 
-import numpy as np
 from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 
 from fastpipe import core, readers
@@ -370,8 +369,8 @@ class LazyPng(LazyFile, PngImagePlugin.PngImageFile):
         if source is None:
             return
         begun = clock()
-        samples = np.empty(source.encoded.header.size, np.uint16)
-        if core.decode_uint16(source.encoded.content, 0, 0, samples):  # refused
+        samples = core.read_uint16(source.encoded.content, source.encoded.header, channels=1)
+        if isinstance(samples, str):  # refused
             return
         image = Image.frombytes(self._mode, self._size, samples.tobytes(), "raw", "I;16N")
         if source.check is not None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torchvision.io import ImageReadMode
 
@@ -182,19 +181,15 @@ def _of_sixteen_bits(
     data: bytes, header: Header, channels: int, library: Callable[[], torch.Tensor], site: Site
 ) -> torch.Tensor | str:
     """A PNG of 16 bits a sample as torchvision's uint16, on which nothing is recorded; or the reason to leave it."""
-    of_file = {"L": 1, "RGB": 3}.get(header.color_space, 0)
-    if of_file not in (1, channels) or header.transparency:
-        return f"a PNG of 16 bits in {header.color_space}"
+    if header.transparency:
+        return "a PNG of 16 bits with transparency"
     if not _GIVES_UINT16:
         return "a PNG of 16 bits, which this torchvision doesn't give as uint16"
     begun = clock()
-    samples = np.empty((*header.size, of_file), np.uint16)
-    status = core.decode_uint16(data, 0, 0, samples if of_file == 3 else samples[..., 0])
-    if status:
-        return core.status_text(status)
-    if of_file < channels:
-        samples = np.repeat(samples, channels, axis=2)
-    result = torch.from_numpy(samples).permute(2, 0, 1)  # torchvision's strides, too
+    samples = core.read_uint16(data, header, channels)
+    if isinstance(samples, str):
+        return samples
+    result = torch.from_numpy(samples.reshape(*header.size, channels)).permute(2, 0, 1)  # torchvision's strides, too
     if not site.is_check_due():
         return result
     return check_value(site, result, clock() - begun, library, OTHER_VALUES.format("an image of 16 bits"))
