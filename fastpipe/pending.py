@@ -26,6 +26,16 @@ def is_pending(image: object) -> bool:
     return issubclass(kind, _kinds) and bool(kind._fastpipe_is_pending(image))
 
 
+def plain_class(tensor: object) -> type:
+    """The class of a tensor; for a pending one the class that it will have with its elements."""
+    return plain_of(type(tensor))
+
+
+def plain_of(kind: type) -> type:
+    """The class that pending tensors of a class will have with their elements; any other class itself."""
+    return getattr(kind, "plain", kind) if issubclass(kind, _kinds) else kind
+
+
 def may_be_pending(kind: type[Kind]) -> type[Kind]:
     """Declares that a class's objects, and those of derived classes, may have no pixels.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 
@@ -59,3 +61,14 @@ def _autocasts() -> bool:
 
 
 _ASKS_BY_DEVICE = hasattr(torch.amp, "is_autocast_available")  # torch 2.4 or later
+
+
+def stacks_as_tensor(kind: type) -> bool:
+    """True if stacked tensors of a class become a plain tensor, as torchvision's images do by default."""
+    if kind is torch.Tensor:
+        return True
+    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
+    tv_tensors = sys.modules.get("torchvision.tv_tensors")
+    if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:
+        return False
+    return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False

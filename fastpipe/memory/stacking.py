@@ -17,9 +17,9 @@ from torch.utils.data import get_worker_info
 from fastpipe.errors import LoaderError
 from fastpipe.memory.host_pool import SMALL, reused_bytes, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes
-from fastpipe.pending import is_pending
+from fastpipe.pending import is_pending, plain_class
 from fastpipe.plain_lookup import is_a
-from fastpipe.program.pending_tensor import plain_class, stacks_as_tensor, write_stack
+from fastpipe.torch_modes import stacks_as_tensor
 
 _SMALL_SHARED = 1 << 16
 """The least bytes of a batch for which shared memory is reused; new memory costs page faults in both processes."""
@@ -37,6 +37,8 @@ def stacked(batch: object) -> torch.Tensor | None:
         return None
     out = tensor_on(memory, (len(batch), *first.shape), first.dtype)
     if any(map(is_pending, batch)) and not torch._C._len_torch_dispatch_stack():
+        from fastpipe.program.pending_tensor import write_stack  # imported, as there are pending tensors
+
         write_stack(batch, out)
         return out
     is_plain = plain_class(first) is torch.Tensor

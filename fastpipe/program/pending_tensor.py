@@ -28,7 +28,7 @@ from fastpipe.ops import (
     interned_once,
 )
 from fastpipe.ops.geometry import makes_no_pixels
-from fastpipe.pending import may_be_pending, set_class
+from fastpipe.pending import may_be_pending, plain_class, set_class
 from fastpipe.plain_lookup import is_a
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
@@ -43,7 +43,7 @@ from fastpipe.program.pending_work import (
     strides_of,
 )
 from fastpipe.program.uses import MadeBeforeForks
-from fastpipe.torch_modes import follows_calls
+from fastpipe.torch_modes import follows_calls, stacks_as_tensor
 from fastpipe.types import Box, ImageShape, Step
 
 _AS_TV_IMAGE = interned_once(AsTvImage)
@@ -138,16 +138,6 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     if results is not None:
         results.add_pending(tensor)
     return tensor
-
-
-def plain_class(tensor: object) -> type:
-    """The class of a tensor; for a pending one the class that it will have with its elements."""
-    return plain_of(type(tensor))
-
-
-def plain_of(kind: type) -> type:
-    """The class that pending tensors of a class will have with their elements; any other class itself."""
-    return kind.plain if issubclass(kind, _Pending) else kind
 
 
 def work_of(tensor: torch.Tensor) -> PendingWork:
@@ -376,17 +366,6 @@ def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
         return NotImplemented
     write_stack(tensors, out)
     return out
-
-
-def stacks_as_tensor(kind: type) -> bool:
-    """True if stacked tensors of a class become a plain tensor, as torchvision's images do by default."""
-    if kind is torch.Tensor:
-        return True
-    helpers = sys.modules.get("torchvision.tv_tensors._torch_function_helpers")
-    tv_tensors = sys.modules.get("torchvision.tv_tensors")
-    if helpers is None or tv_tensors is None or kind is not tv_tensors.Image:
-        return False
-    return getattr(helpers, "_TORCHFUNCTION_SUBCLASS", True) is False
 
 
 def write_stack(tensors: Sequence[torch.Tensor], out: torch.Tensor) -> None:

@@ -12,19 +12,16 @@ from __future__ import annotations
 import copy
 import math
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.overrides import TorchFunctionMode
 from torch.utils.data._utils.collate import default_collate
 
 from fastpipe.hooks.guard import guard
-from fastpipe.hooks.patches import Function
+from fastpipe.hooks.torch.collating import Collate, stacking, stacking_by
 from fastpipe.hooks.torch.fetchers import once_a_fetcher
 from fastpipe.hooks.torch.type_calls import type_calls_of
 from fastpipe.kernels.memory import BatchResults, results_in
@@ -38,9 +35,7 @@ if TYPE_CHECKING:
     from fastpipe.hooks.torch.fetchers import Fetcher, StreamFetcher
 
 Fetch: TypeAlias = "Callable[[Fetcher, Sequence[object]], object]"
-Collate: TypeAlias = Callable[[Sequence[object]], object]
 _default_collate: Collate = default_collate
-Stack: TypeAlias = Callable[[Sequence[torch.Tensor]], "torch.Tensor | None"]
 
 _OFTEN = 4
 """The inverse of the largest share of pending tensors that a user's code may keep, whose pixels are made twice."""
@@ -48,8 +43,6 @@ MOST_HELD = 1 << 26
 """The most bytes of files that the tensors without pixels of one batch keep in memory."""
 _MOST_RESULTS = 16
 """The most results of a sample that get slots in a batch; eight crops and two views are ten."""
-
-_thread = threading.local()
 
 
 class FetcherMemory:
@@ -132,7 +125,7 @@ def _fetch_stacked(
     Pending results that still exist afterwards become ordinary tensors, because the user's code holds them.
     """
     memory = memory_of(fetcher)
-    asked.collate_fn = _stacking(fetcher.collate_fn)
+    asked.collate_fn = stacking(fetcher.collate_fn)
     try:
         with results_in(results):
             return plain(asked, indices)
@@ -168,47 +161,8 @@ class _Collate:
         self._slots = slots
 
     def __call__(self, samples: Sequence[object]) -> object:
-        with results_in(None), _stacking_by(self._slots.collated):
+        with results_in(None), stacking_by(self._slots.collated):
             return _default_collate(samples)
-
-
-def _stacking(collate: Collate) -> Collate:
-    """Wraps a ``collate_fn`` so that it stacks in reused memory."""
-
-    def collate_stacking(samples: Sequence[object]) -> object:
-        with _stacking_by(stacked), nullcontext() if collate is default_collate else _StackMode():
-            return collate(samples)
-
-    return collate_stacking
-
-
-class _StackMode(TorchFunctionMode):
-    """Makes ``torch.stack`` use reused memory while a ``collate_fn`` runs."""
-
-    sees_transforms = False  # see `fastpipe.torch_modes`
-
-    def __torch_function__(
-        self, function: Function, kinds: object, args: tuple[object, ...] = (), kwargs: dict[str, object] | None = None
-    ) -> object:
-        batch = stacked(args[0]) if function is torch.stack and len(args) == 1 and not kwargs else None
-        return function(*args, **(kwargs or {})) if batch is None else batch
-
-
-@contextmanager
-def _stacking_by(stack: Stack) -> Iterator[None]:
-    """Makes `collated` call a function within the block, in this thread."""
-    before = getattr(_thread, "stack", None)
-    _thread.stack = stack
-    try:
-        yield
-    finally:
-        _thread.stack = before
-
-
-def collated(batch: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """The result of torch's ``collate_tensor_fn`` for some tensors; None if torch has to make it."""
-    stack: Stack | None = getattr(_thread, "stack", None)
-    return None if stack is None else stack(batch)
 
 
 class _StackedResults(BatchResults):

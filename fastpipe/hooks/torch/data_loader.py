@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -42,8 +43,8 @@ def _replace_stacking(module: Any, patches: Patches) -> None:
         return  # somebody has replaced it
 
     def collate_tensors(batch: object, *, collate_fn_map: object = None) -> object:
-        memory: Any = sys.modules.get("fastpipe.hooks.torch.batch_memory")  # imported once it is used
-        stacked = None if memory is None or not patches.active or not are_in_force() else memory.collated(batch)
+        collating: Any = sys.modules.get("fastpipe.hooks.torch.collating")  # imported once it is used
+        stacked = None if collating is None or not patches.active or not are_in_force() else collating.collated(batch)
         return plain(batch, collate_fn_map=collate_fn_map) if stacked is None else stacked
 
     patches.put_item(by_class, tensor, collate_tensors)
@@ -87,7 +88,7 @@ def _fetching(plain: Function) -> Function:
         with guard("batches of datasets that are known"):
             known = _known_batches(self)
         if known is None and _MAKES_IMAGES not in sys.modules:
-            return plain(self, indices)  # the dataset makes no images
+            return plain(_stacking_arrays(self), indices)
         from fastpipe.hooks.torch.batch_memory import fetch_in_places
 
         if known is None:
@@ -102,13 +103,37 @@ def _fetching(plain: Function) -> Function:
 
 def _fetching_from_stream(plain: Function) -> Function:
     def fetched(self: StreamFetcher, indices: object) -> object:
-        if self.ended or not _is_batch(indices, self) or _MAKES_IMAGES not in sys.modules:
+        if self.ended or not _is_batch(indices, self):
             return plain(self, indices)
+        if _MAKES_IMAGES not in sys.modules:
+            stacks = _stacking_arrays(self)
+            try:
+                return plain(stacks, indices)
+            finally:
+                self.ended = stacks.ended
         from fastpipe.hooks.torch.batch_memory import fetch_from_stream
 
         return fetch_from_stream(self, indices, plain)
 
     return _handing_out(plain, fetched)
+
+
+def _stacking_arrays(fetcher: Fetcher) -> Any:
+    """A copy of a fetcher that stacks in reused memory, once OpenCV or torchvision has decoded a file by the core.
+
+    Nothing is imported for samples of another kind.
+    """
+    collate, copied = fetcher.collate_fn, copy.copy(fetcher)
+
+    def collate_arrays(samples: Sequence[object]) -> object:
+        if _CORE not in sys.modules:
+            return collate(samples)
+        from fastpipe.hooks.torch.collating import stacking
+
+        return stacking(collate)(samples)
+
+    copied.collate_fn = collate_arrays
+    return copied
 
 
 def _handing_out(plain: Function, fetched: Function) -> Function:
@@ -175,5 +200,7 @@ _MAKERS: dict[str, Callable[[Function], Function]] = {
 _MASKS = "fastpipe.hooks.pycocotools"
 _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is imported once an image has been made."""
+_CORE = "fastpipe.core"
+"""A module that is imported once a file has been decoded to an array."""
 _LIBRARIES = {"timm", "torchvision"}
 _NESTED = 4  # the most nested wrappers

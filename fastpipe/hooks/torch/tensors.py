@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from fastpipe.hooks.patches import Function, Patches
+from fastpipe.pending import plain_of
 
 Thing = TypeVar("Thing")
 _PENDING = "fastpipe.program.pending_tensor"
@@ -53,7 +54,7 @@ def _tracing(function: Function) -> Function:
         pending = sys.modules.get(_PENDING)
         if pending is not None:
             for thing in gc.get_objects():
-                if pending.plain_of(type(thing)) is not type(thing):
+                if plain_of(type(thing)) is not type(thing):
                     pending.with_pixels(thing)
         return function(*with_ordinary_tensors(args), **with_ordinary_tensors(kwargs))
 

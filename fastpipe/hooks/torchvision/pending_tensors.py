@@ -15,7 +15,7 @@ from fastpipe.hooks.faster_function import FasterFunction
 from fastpipe.hooks.ledger import Site
 from fastpipe.hooks.patches import Function, Patches, are_in_force
 from fastpipe.hooks.torchvision.compose_calls import ComposeCalls, Composed, call_in_turn, calls_back
-from fastpipe.pending import is_pending
+from fastpipe.pending import is_pending, plain_class, plain_of
 
 if TYPE_CHECKING:
     import torch
@@ -70,7 +70,6 @@ def _record_functions(patches: Patches) -> None:
 
 def _fill_by_class(plain: Function) -> Function:
     """Wraps the function that looks up a fill in a dict by class: a pending tensor has that of its plain class."""
-    from fastpipe.program.pending_tensor import plain_of
 
     def get_fill(fill_dict: dict[object, object], inpt_type: type) -> object:
         return plain(fill_dict, plain_of(inpt_type))
@@ -82,7 +81,7 @@ def _dtype_by_class(plain: Function) -> Function:
     """Wraps the method of ``ToDtype`` that looks up a dtype in a dict by class, likewise."""
     from torchvision.transforms.v2.functional import to_dtype
 
-    from fastpipe.program.pending_tensor import plain_class, with_pixels
+    from fastpipe.program.pending_tensor import with_pixels
 
     def transform(self: ToDtype, inpt: object, params: dict[str, object]) -> object:
         if not is_pending(inpt) or not isinstance(self.dtype, dict):
@@ -97,7 +96,6 @@ def _dtype_by_class(plain: Function) -> Function:
 
 def _wrapping(plain: Function) -> Function:
     """Wraps ``tv_tensors.wrap`` so that it never makes a tensor of a pending class."""
-    from fastpipe.program.pending_tensor import plain_class
 
     def wrap(wrappee: torch.Tensor, *, like: object, **options: object) -> object:
         kind = plain_class(like)
@@ -141,7 +139,7 @@ def _pending_result(
     record: Record, function: Function, image: torch.Tensor, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> torch.Tensor | None:
     """The pending result of a function; None if the library has to compute it."""
-    from fastpipe.program.pending_tensor import plain_class, with_steps
+    from fastpipe.program.pending_tensor import with_steps
     from fastpipe.torch_modes import torch_modes_active
     from fastpipe.transforms.v2._proxies import given_by_name, image_steps, stand_in
 

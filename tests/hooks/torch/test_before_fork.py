@@ -55,16 +55,24 @@ def test_workers_import_nothing_of_ours(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs_core
-@pytest.mark.parametrize("library", ["Pillow", "OpenCV"])
-def test_where_earlier_workers_made_images_later_ones_import_nothing(library: str, tmp_path: Path) -> None:
+def test_where_earlier_workers_made_images_later_ones_import_nothing(tmp_path: Path) -> None:
     """The script imports no other library for images."""
     photo = tmp_path / "photo.jpg"
     photo.write_bytes(corpus.jpeg(70, 90))
-    image = f"Image.open({str(photo)!r}).resize((30, 20))" if library == "Pillow" else f"cv2.imread({str(photo)!r})"
-    sample = f"made = torch.from_numpy(np.array({image}))"
-    *batches, _ = lines_of("import cv2\nimport numpy as np", sample, epochs=2)
+    sample = f"made = torch.from_numpy(np.array(Image.open({str(photo)!r}).resize((30, 20))))"
+    *batches, _ = lines_of("import numpy as np", sample, epochs=2)
     assert "fastpipe.core" in batches[0]
     assert [batch.endswith(" []") for batch in batches] == [False, True, True, True]
+
+
+@pytest.mark.needs_core
+def test_workers_of_a_script_with_opencv_import_nothing(tmp_path: Path) -> None:
+    """Nor is imported what only images without pixels need."""
+    photo = tmp_path / "photo.jpg"
+    photo.write_bytes(corpus.jpeg(70, 90))
+    *batches, programs = lines_of("import cv2", f"made = torch.from_numpy(cv2.imread({str(photo)!r}))")
+    assert batches == ["(70, 90, 3) []"] * 2
+    assert programs == "[]"
 
 
 def test_other_data_has_nothing_imported() -> None:
