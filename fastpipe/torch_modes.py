@@ -37,6 +37,16 @@ def follows_calls() -> bool:
         return True
 
 
+def is_traced() -> bool:
+    """True while torch compiles or traces; also for a torch that can't be asked."""
+    return torch.compiler.is_compiling() or _is_tracing is None or bool(_is_tracing())
+
+
+def has_function_modes() -> bool:
+    """True within any function mode of torch, such as ``torch.device``; also for a torch that can't be asked."""
+    return _function_modes is None or _function_modes() > 0
+
+
 def computes_by_default() -> bool:
     """True if torch computes as it does by default: without autocast on the CPU, and bytes as float32."""
     return torch.get_default_dtype() is torch.float32 and not _autocasts()
@@ -53,6 +63,8 @@ def multiplies_exactly() -> bool:
     return torch.get_float32_matmul_precision() == "highest" if precision is None else precision in ("none", "ieee")
 
 
+_is_tracing = getattr(torch._C, "_is_tracing", None)
+_function_modes = getattr(torch._C, "_len_torch_function_stack", None)
 _precision_of = getattr(torch._C, "_get_fp32_precision_getter", None)
 
 

@@ -13,7 +13,8 @@ from types import ModuleType, TracebackType
 from fastpipe.arguments import whole_number
 from fastpipe.hooks.imports import ImportHook
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.hooks.patches import Patches, are_in_force_everywhere, be_in_force_everywhere
+from fastpipe.hooks.needed_names import NEEDED, missing_names
+from fastpipe.hooks.patches import Patches, are_in_force_everywhere, be_in_force_everywhere, with_version
 from fastpipe.kernels import trials
 
 HOOKS = {
@@ -165,7 +166,9 @@ def _put_in_place() -> _Hooks:
     global _hooks
     patches = Patches()
     trials.tell(LEDGER.note)
-    imports = ImportHook({name: partial(_hook, ours, patches) for name, ours in HOOKS.items()})
+    checks = {name: partial(_check_names, patches) for name in NEEDED}
+    hooks = {name: partial(_hook, ours, patches) for name, ours in HOOKS.items()}
+    imports = ImportHook(checks | hooks)
     _hooks = _Hooks(patches, imports)
     imports.start()
     return _hooks
@@ -205,5 +208,16 @@ def is_installed() -> bool:
 
 
 def _hook(ours: str, patches: Patches, module: ModuleType) -> None:
+    _check_names(patches, module)
+    if not patches.active:
+        return
     with patches.piece(module.__name__, module.__name__):
         importlib.import_module(f"fastpipe.hooks.{ours}").hook(module, patches)
+
+
+def _check_names(patches: Patches, module: ModuleType) -> None:
+    """Undoes all replacements, and those to come, if a module lacks names without which they would fail at calls."""
+    missing = missing_names(module)
+    if missing:
+        LEDGER.note(f"{with_version(module.__name__)}: nothing is accelerated (it lacks {', '.join(missing)})")
+        patches.undo()

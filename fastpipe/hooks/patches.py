@@ -134,7 +134,7 @@ class Patches:
             raise_interruption(error)
             self._undo_from(replaced, at_undo)
             reason = "" if isinstance(error, OtherVersionError) else f"{type(error).__name__}: "
-            LEDGER.note(f"{_with_version(module)}: {what} isn't accelerated ({reason}{error})")
+            LEDGER.note(f"{with_version(module)}: {what} isn't accelerated ({reason}{error})")
 
     def hook(self, module: ModuleType, path: str, make: Callable[[Function], Function]) -> None:
         """Replaces a function of a module, or a method of one of its classes, as a `piece` of its own.
@@ -234,7 +234,7 @@ def _takes_the_calls_of(replacement: Function, plain: object) -> bool:
 _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _with_version(module: str) -> str:
+def with_version(module: str) -> str:
     """The library of a module and its version: ``"torchvision 0.28.0"``."""
     library = module.partition(".")[0]
     version = getattr(sys.modules.get(library), "__version__", None)

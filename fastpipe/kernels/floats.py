@@ -17,7 +17,7 @@ from fastpipe import core
 from fastpipe.core import planes as native
 from fastpipe.core.planes import FloatResize, FloatRounding, Hue
 from fastpipe.kernels import planes, trials
-from fastpipe.torch_modes import multiplies_exactly, torch_modes_active
+from fastpipe.torch_modes import is_traced, multiplies_exactly, torch_modes_active
 
 
 def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> Tensor | None:
@@ -161,7 +161,7 @@ def normalized(image: Tensor, mean: Tensor, std: Tensor) -> Tensor | None:
         mean: one number a channel.
         std: one number a channel.
     """
-    if image.ndim != 3 or type(image) is not Tensor or torch.compiler.is_compiling() or torch._C._is_tracing():
+    if image.ndim != 3 or type(image) is not Tensor or is_traced():
         return None
     channels, _, width = image.shape
     of_channel, _, of_column = image.stride()

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fastpipe import core
 from fastpipe.core import planes
-from fastpipe.torch_modes import computes_by_default
+from fastpipe.torch_modes import computes_by_default, is_traced
 from fastpipe.types import Fill
 
 MOST = 1 << 30
@@ -27,7 +27,7 @@ LEVELS = torch.arange(256, dtype=torch.uint8, device="cpu").view(1, 1, 256)
 
 def is_plain(image: Tensor) -> bool:
     """True if the core can read a tensor's memory, and nothing watches or changes what is done to it."""
-    if torch.compiler.is_compiling() or torch._C._is_tracing() or type(image) is not Tensor:
+    if is_traced() or type(image) is not Tensor:
         return False
     if image.device.type != "cpu" or image.layout is not torch.strided or not core.available():
         return False

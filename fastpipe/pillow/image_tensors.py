@@ -30,6 +30,7 @@ from fastpipe.program.pending_tensor import class_of, pending_tensor, record_of
 from fastpipe.program.pending_work import Account, Record, TensorSource, after_conversion
 from fastpipe.program.program import Program
 from fastpipe.program.uses import is_unused
+from fastpipe.torch_modes import is_traced
 from fastpipe.types import ImageShape, Step
 
 ByPillow: TypeAlias = "Callable[[], Image.Image]"
@@ -122,7 +123,7 @@ def image_tensor(
         return None
     if shape.height * shape.width < LEAST_PIXELS or not record.source.is_sound:
         return None  # the caller of the function has to see the error
-    if torch.get_default_dtype() is not torch.float32 or torch._C._get_tracing_state() is not None:
+    if torch.get_default_dtype() is not torch.float32 or is_traced():
         return None
     steps, dtype = _CONVERSIONS[name]
     shown = _ShownPixels(record, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
@@ -145,7 +146,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
     record = image_record_of(lazy)
     if lazy is None or record is None or shape.channels != 3 or not record.source.is_sound:
         return None
-    if torch._C._get_tracing_state() is not None:
+    if is_traced():
         return None
     shown = _ShownPixels(record, (*record.steps_in(lazy.mode), *steps), shape)
     program = shown.program(())

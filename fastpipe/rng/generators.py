@@ -17,6 +17,7 @@ from torch import Generator
 from fastpipe.rng.keys import torch_seed
 from fastpipe.rng.mt19937 import MT19937Stream, matches_torch
 from fastpipe.rng.torch_stream import TorchStream
+from fastpipe.torch_modes import follows_calls, has_function_modes
 from fastpipe.types import Generators, PythonRandom, PythonState
 
 if TYPE_CHECKING:
@@ -250,8 +251,8 @@ def usable() -> bool:
     """True if torch now draws float32 numbers on the CPU, and `MT19937Stream` emulates it exactly."""
     return (
         torch.get_default_dtype() is torch.float32
-        and not torch._C._len_torch_function_stack()  # for example torch.device as a context
-        and not torch._C._len_torch_dispatch_stack()
+        and not has_function_modes()  # for example torch.device as a context
+        and not follows_calls()
         and matches_torch()
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -155,9 +156,8 @@ class Streams(ThreadGenerators):
         else:
             self.torch.manual_seed(base_seed)
             self.python.seed(base_seed)
-            from torch.utils.data._utils.worker import _generate_state  # private: other versions may lack it
-
-            self.numpy.seed(_generate_state(base_seed, 0))  # type: ignore[no-untyped-call]
+            generate = getattr(importlib.import_module("torch.utils.data._utils.worker"), "_generate_state", None)
+            self.numpy.seed(base_seed & 0xFFFFFFFF if generate is None else generate(base_seed, 0))
 
     def save(self) -> GeneratorStates:
         """The current states. Call it in the thread that draws from the streams, between two draws."""

@@ -23,8 +23,9 @@ _METHODS = (
 
 def _takes_generator(name: str) -> bool:
     """True if this version of torch's function takes a ``generator``; ``rand_like`` doesn't in older versions."""
-    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
-    return any(argument.name == "generator" for schema in schemas for argument in schema.arguments)
+    schemas_of = getattr(torch._C, "_jit_get_schemas_for_operator", None)
+    schemas = [] if schemas_of is None else schemas_of(f"aten::{name}")
+    return not schemas or any(argument.name == "generator" for schema in schemas for argument in schema.arguments)
 
 
 _RANDOM = frozenset(

@@ -34,6 +34,9 @@ from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
+_GLOBAL_HOOKS = [getattr(_modules, f"_global_forward_{name}hooks", None) for name in ("", "pre_")]
+"""torch's dicts of hooks of all modules; None for one that this torch lacks."""
+
 MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, LoadedImage], object]"
 """Makes the result of steps that were drawn for an image of a given shape."""
 
@@ -59,8 +62,8 @@ class ComposePlan:
         self._composites = [one for one in within if members_within(one)]
         self._members = list(map(members_within, self._composites))
         # A method or a hook that is set on an instance makes one of these dicts longer.
-        watched: list[Sized] = [_modules._global_forward_hooks, _modules._global_forward_pre_hooks]
-        self.draws = any(run.drawn for run in self.runs) and not any(watched)
+        watched: list[Sized] = [hooks for hooks in _GLOBAL_HOOKS if hooks is not None]
+        self.draws = None not in _GLOBAL_HOOKS and any(run.drawn for run in self.runs) and not any(watched)
         for one in within:
             own = own_attributes(one)
             watched += [own, *(own[name] for name in ("_forward_hooks", "_forward_pre_hooks") if name in own)]

@@ -203,6 +203,7 @@ def main(folder: Path, only: str) -> None:
             importlib.import_module(name)
         except ImportError:
             print(f"without {name}", file=sys.stderr)
+    getattr(sys.modules.get("transformers"), "ViTImageProcessor", None)  # imported once, in place of in each child
     plain = in_child(lambda: seeded(folder))
     first = in_child(lambda: traced(folder))
     if isinstance(plain, str) or isinstance(first, str):

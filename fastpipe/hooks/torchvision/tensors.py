@@ -187,9 +187,9 @@ _OF_V2: tuple[type[_OfV2], ...] = (_HueOfV2, _BlurOfV2, _ResizeOfV2)
 
 def _is_traced() -> bool:
     """True if a number of elements may be a symbol or a tensor."""
-    import torch
+    from fastpipe.torch_modes import is_traced
 
-    return torch.compiler.is_compiling() or torch._C._is_tracing()
+    return is_traced()
 
 
 def _is_plain(image: torch.Tensor) -> bool:

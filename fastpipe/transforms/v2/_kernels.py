@@ -25,6 +25,7 @@ from fastpipe.mistakes import attempt
 from fastpipe.ops.base import Arguments
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
+from fastpipe.torch_modes import has_function_modes
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
 from fastpipe.types import Box
 
@@ -163,7 +164,7 @@ def _pad(
 
 def _to_tensor_in_rows(image: PIL.Image.Image) -> torch.Tensor | None:
     shape = shape_of(image)
-    if shape is None or not core.available() or torch._C._len_torch_function_stack():  # e.g. a default device
+    if shape is None or not core.available() or has_function_modes():  # e.g. a default device
         return None
     tensor: torch.Tensor = run_on_image(lower((_PIL_TO_TENSOR,), shape), image, in_rows=True)
     return tensor
