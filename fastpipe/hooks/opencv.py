@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import stat
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache, partial
 from struct import Struct
 from struct import error as StructError
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from fastpipe.hooks.faster_function import FasterFunction, counted
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, before
+from fastpipe.hooks.png_chunks import chunks_of, has_colours, is_quiet
 from fastpipe.plain_way import plainly
 from fastpipe.types import PACKED_SIGNATURE, is_packed
 
@@ -243,11 +246,14 @@ def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
         return "damaged packed images"
     header = found.header
     gray = header.color_space == "L"
-    is_known = header.plain or header.bit_depth == 16
+    is_known = header.plain or (header.format == "PNG" and header.color_space in ("L", "RGB"))  # see is_quiet, too
     is_known &= not (header.animated or header.transparency)
     if not is_known or header.height * header.width > _MOST_PIXELS or max(header.size) > 1 << 20:
         return "files that OpenCV may read otherwise"
-    exif = _exif_of_jpeg(found.head) if header.format == "JPEG" else _exif_of_png(data)
+    if header.format == "JPEG":
+        exif = _exif_of_jpeg(found.head)
+    else:
+        exif = b"" if is_quiet(data, _libpng_version()) else None
     if exif is None:
         return "files that OpenCV may warn about"
     channels = wanted.channels or (1 if gray else 3)
@@ -341,7 +347,7 @@ def _grays_of_indices(data: bytes, header: Header) -> Pixels | str:
 
     palette = _palette(data)
     grays = _grays(palette) if len(palette) == 3 << header.bit_depth else None  # so that each index has a colour
-    if grays is None:
+    if grays is None or has_colours(data):
         return "palettes that OpenCV may read otherwise"
     job = core.thread_job()
     job.read(data, limits=(_MOST_PIXELS, _SCRATCH + _SCRATCH_A_PIXEL * header.height * header.width))
@@ -372,10 +378,7 @@ def _grays(palette: bytes) -> bytes | None:
 # -- metadata
 
 _SOS, _APP0, _APP1, _FILL = 0xDA, 0xE0, 0xE1, 0xFF
-_QUIET = {b"IHDR": 13, b"PLTE": -1, b"IDAT": -1, b"IEND": 0, b"pHYs": 9, b"tIME": 7, b"sRGB": 1}
-"""Chunks in which libpng finds nothing to warn about, with their length; -1 for any length."""
 _length = Struct(">H").unpack_from
-_chunk = Struct(">I4s").unpack_from
 _ihdr = Struct(">IIBBBBB").pack
 
 
@@ -400,29 +403,20 @@ def _exif_of_jpeg(data: bytes) -> bytes | None:
     return None if is_odd or first.startswith(b"Exif") or first[8:10] in (b"*\0", b"\0*") else b""
 
 
-def _exif_of_png(data: bytes) -> bytes | None:
-    """Empty for a PNG that has only quiet chunks up to its end; None for any other."""
-    for name, start, end in _chunks_of_png(data):
-        if end > len(data) - 4 or _QUIET.get(name, -2) not in (end - start, -1):
-            return None
-        if name == b"IEND":
-            return b""
-    return None
-
-
 def _palette(data: bytes) -> bytes:
     """The content of a PNG's PLTE chunk; empty if it has none or several."""
-    palettes = [data[start:end] for name, start, end in _chunks_of_png(data) if name == b"PLTE"]
+    palettes = [data[start:end] for name, start, end in chunks_of(data) if name == b"PLTE"]
     return palettes[0] if len(palettes) == 1 else b""
 
 
-def _chunks_of_png(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """The name of each chunk of a PNG, with start and end of its content; without a last chunk that is cut off."""
-    position = 8
-    while position + 12 <= len(data):
-        length, name = _chunk(data, position)
-        yield name, position + 8, position + 8 + length
-        position += 12 + length
+@lru_cache(maxsize=1)
+def _libpng_version() -> tuple[int, ...]:
+    """The version of OpenCV's libpng; empty if OpenCV doesn't say which."""
+    with suppress(AttributeError):  # of another OpenCV
+        found = re.search(r"^\s*PNG:.*\(ver (\d+(?:\.\d+)+)\)", sys.modules["cv2"].getBuildInformation(), re.MULTILINE)
+        if found:
+            return tuple(map(int, found[1].split(".")))
+    return ()
 
 
 # -- the orientation, from EXIF data only, as OpenCV's exif.cpp reads it
