@@ -30,9 +30,10 @@ from fastpipe.pillow.lazy_file import (
     OnRefusal,
     begin_lazy,
 )
-from fastpipe.pillow.lazy_source import Check, OnMistake
+from fastpipe.pillow.lazy_source import Check
 from fastpipe.pillow.packed_files import Accept, Opener, accepting_packed, begins_packed, restoring
 from fastpipe.pillow.unread import open_packed, open_unread
+from fastpipe.program.encoded_image import OnMistake
 from fastpipe.types import PACKED_SIGNATURE
 
 _FORMATS = ("JPEG", "PNG")

@@ -12,8 +12,9 @@ from PIL import Image
 from fastpipe.clock import clock
 from fastpipe.errors import CoreError
 from fastpipe.ops import RgbToGrayscale
-from fastpipe.pillow.lazy_source import Check, LazySource, LoadedSource, Source
+from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.plain_way import plainly
+from fastpipe.program.encoded_image import LoadedPixels, ProgramImage
 from fastpipe.program.on_image import Info, to_array
 from fastpipe.program.uses import start_of_child
 from fastpipe.readers.base import Pixels
@@ -71,15 +72,15 @@ class ImageRecord:
     owner: Callable[[], Image.Image | None] = lambda: None
     uses: int = 0
     children: int = 0
-    kept: LoadedSource | None = None
+    kept: LoadedPixels | None = None
 
-    def start(self) -> tuple[Source, tuple[Step, ...]]:
+    def start(self) -> tuple[ProgramImage, tuple[Step, ...]]:
         """Counts a use; returns what the image's pixels are to be made from, and the steps from there."""
         self.uses += 1
         source, done = (self.source, 0) if self.parent is None else self.parent.start_of_child()
         return source, self.steps[done:]
 
-    def start_of_child(self) -> tuple[Source, int]:
+    def start_of_child(self) -> tuple[ProgramImage, int]:
         """Counts a use by what was recorded on this image; returns its start, and the number of steps done there."""
         known = start_of_child(self)
         if not isinstance(known, ImageRecord) or known.kept is None:
@@ -108,7 +109,7 @@ class ImageRecord:
             _ = image.im
         if self.kept is None:
             pixels = self._made("RGB")
-            self.kept = LoadedSource(pixels if pixels.mode == "RGB" else pixels.convert("RGB"))
+            self.kept = LoadedPixels(pixels if pixels.mode == "RGB" else pixels.convert("RGB"))
 
     def steps_in(self, mode: str) -> tuple[Step, ...]:
         """The steps from the file to the image in its own mode, ``"RGB"`` or ``"L"``."""

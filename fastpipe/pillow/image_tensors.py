@@ -23,13 +23,10 @@ from fastpipe.ops import (
 )
 from fastpipe.pillow.image_record import ImageRecord, image_record_of
 from fastpipe.pillow.lazy_image import lazy_of
-from fastpipe.pillow.lazy_source import Source
-from fastpipe.program.lower import lower
-from fastpipe.program.on_image import run_on_image, shape_of
+from fastpipe.program.on_image import shape_of
 from fastpipe.program.pending_tensor import class_of, pending_tensor, record_of
-from fastpipe.program.pending_work import Account, Record, TensorSource, after_conversion
-from fastpipe.program.program import Program
-from fastpipe.program.uses import is_unused
+from fastpipe.program.pending_work import Account, Record, after_conversion
+from fastpipe.program.tensor_source import TensorSource
 from fastpipe.torch_modes import is_traced
 from fastpipe.types import ImageShape, Step
 
@@ -47,61 +44,11 @@ _CONVERSIONS: dict[str, tuple[tuple[Step, ...], torch.dtype]] = {
 }
 
 
-class _ShownPixels(TensorSource):
-    """The pixels of an image without pixels, as the source of pending tensors.
-
-    Args:
-        record: the image's record.
-        first: the steps from the file's pixels to the tensor: the image's own, and those to the tensor.
-        shape: the tensor's shape.
-        in_planes: the tensor lies in planes without gaps, even if torchvision's doesn't.
-    """
-
-    def __init__(
-        self, record: ImageRecord, first: tuple[Step, ...], shape: ImageShape, in_planes: bool = False
-    ) -> None:
-        self.shape = shape
-        self._record, self._first, self._in_planes = record, first, in_planes
-        record.children += 1
-
-    def program(self, steps: tuple[Step, ...]) -> Program:
-        return self._program_from(self._record.source, (*self._first, *steps))
-
-    def _program_from(self, source: Source, steps: tuple[Step, ...]) -> Program:
-        program = lower(steps, source.shape, orientation=source.orientation)
-        return program._replace(in_rows=False, memo=None) if self._in_planes else program
-
-    def run(
-        self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> torch.Tensor:
-        source = self._record.source
-
-        def ours() -> object:
-            start, done = self._record.start_of_child()
-            own = program if start is source else self._program_from(start, (*self._first[done:], *steps))
-            return start.run(own, out, in_rows=in_rows)
-
-        def by_pillow() -> object:
-            whole = source.loaded_by_pillow().convert("RGB")
-            return run_on_image(self.program(steps), whole, out, in_rows=in_rows)
-
-        result = source.attempt(ours, by_pillow)
-        assert isinstance(result, torch.Tensor)
-        return result
-
-    def held_bytes(self) -> int:
-        return len(self._record.source.encoded.data)
-
-    def fill(self, job: core.Job, program: Program) -> bool:
-        source = self._record.source
-
-        def filled() -> bool:
-            return is_unused(self._record) and source.fill(job, program)
-
-        if not source.attempt(filled, lambda: False):  # `run` has to do it
-            return False
-        self._record.start_of_child()
-        return True
+def _shown(
+    record: ImageRecord, mode: str, steps: tuple[Step, ...], shape: ImageShape, in_planes: bool = False
+) -> TensorSource:
+    """The pixels of an image without pixels, after steps to a tensor of the given shape."""
+    return TensorSource(record.source, (*record.steps_in(mode), *steps), shape, record, in_planes)
 
 
 def image_tensor(
@@ -126,7 +73,7 @@ def image_tensor(
     if torch.get_default_dtype() is not torch.float32 or is_traced():
         return None
     steps, dtype = _CONVERSIONS[name]
-    shown = _ShownPixels(record, (*record.steps_in(lazy.mode), *steps), shape, in_planes)
+    shown = _shown(record, lazy.mode, steps, shape, in_planes)
     ahead = dtype is torch.uint8
     result = TensorShape.of((shape.height, shape.width, shape.channels), dtype, pure=True, ahead=ahead)
     work = after_conversion(shown, (), result, account_of(record.by_pillow))
@@ -148,7 +95,7 @@ def drawn_tensor(image: object, steps: tuple[Step, ...], shape: ImageShape, acco
         return None
     if is_traced():
         return None
-    shown = _ShownPixels(record, (*record.steps_in(lazy.mode), *steps), shape)
+    shown = _shown(record, lazy.mode, steps, shape)
     program = shown.program(())
     conversion, (height, width, channels) = program.conversion, program.result
     if conversion is None or conversion.dtype not in _STACKED:
@@ -179,7 +126,7 @@ def normalized(tensor: Any, mean: Any, std: Any, account_of: Callable[[Account],
 
 def _with_step(record: Record, step: Step, account_of: Callable[[Account], Account]) -> torch.Tensor | None:
     """The pending tensor after an operation that gives floats; None if the tensor isn't a whole image's."""
-    if not isinstance(record.source, _ShownPixels) or record.base is not None:
+    if record.source.is_file or record.base is not None:
         return None
     height, width, channels = record.shape
     shape = TensorShape.of((height, width, channels), torch.float32, pure=True)

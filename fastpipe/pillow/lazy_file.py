@@ -35,11 +35,12 @@ from fastpipe.pillow.lazy_image import (
     PendingPixels,
     info_for_next,
 )
-from fastpipe.pillow.lazy_source import Check, LazySource, OnMistake
+from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.pillow.packed_files import jpeg_file
 from fastpipe.pillow.unread import UnreadJpeg
 from fastpipe.plain_way import own_function
 from fastpipe.program.core_job import Encoded
+from fastpipe.program.encoded_image import OnMistake
 from fastpipe.program.on_image import copied_info, is_transparent
 from fastpipe.readers.limits import SHORT_FILE
 from fastpipe.types import Header

@@ -21,7 +21,7 @@ from fastpipe.ops import Crop, Operation, RgbToGrayscale, TensorConversion
 from fastpipe.pending import may_be_pending, set_class
 from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall, image_record_of, in_mode
 from fastpipe.pillow.lazy_operations import PointTable, point_table
-from fastpipe.pillow.lazy_source import LazySource, LoadedSource
+from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.pillow.method_arguments import (
     TRANSPOSITIONS,
     crop_operations,
@@ -33,6 +33,7 @@ from fastpipe.pillow.method_arguments import (
 )
 from fastpipe.plain_way import own_function
 from fastpipe.program.core_job import claimed_by_core, core_has
+from fastpipe.program.encoded_image import LoadedPixels
 from fastpipe.program.on_image import Info, copied_info, is_transparent, to_array
 from fastpipe.types import Box, ImageShape, Size, Step
 
@@ -388,7 +389,7 @@ def _made(image: Image.Image) -> Image.Image:
 def _with_pixels(image: Image.Image, pixels: Image.Image) -> None:
     record = image_record_of(image)
     if record is not None and record.steps and record.children and record.kept is None:
-        record.kept = LoadedSource(pixels.copy() if pixels.mode == "RGB" else pixels.convert("RGB"))
+        record.kept = LoadedPixels(pixels.copy() if pixels.mode == "RGB" else pixels.convert("RGB"))
     vars(image).setdefault("_im", pixels.im)  # only the first thread's is kept
     _plain(image)
 

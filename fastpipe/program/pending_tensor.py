@@ -32,7 +32,6 @@ from fastpipe.pending import may_be_pending, plain_class, set_class
 from fastpipe.plain_lookup import is_a
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.pending_work import (
-    TO_PURE,
     Account,
     Cut,
     FloatsOfPixels,
@@ -40,8 +39,8 @@ from fastpipe.program.pending_work import (
     Record,
     becoming_ordinary,
     ordinary,
-    strides_of,
 )
+from fastpipe.program.tensor_source import TO_PURE, strides_of
 from fastpipe.program.uses import MadeBeforeForks
 from fastpipe.torch_modes import follows_calls, stacks_as_tensor
 from fastpipe.types import Box, ImageShape, Step

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -22,27 +21,17 @@ from fastpipe.clock import clock
 from fastpipe.core.factors import normalized_by_factor
 from fastpipe.ops import (
     ConvertImageDtype,
-    PilToTensor,
-    Resize,
-    RgbToGrayscale,
     TensorShape,
-    ToPureTensor,
     interned_once,
 )
-from fastpipe.program.core_job import Encoded, claimed_by_core
-from fastpipe.program.execute import decode_by_core
-from fastpipe.program.lower import lower
-from fastpipe.program.on_image import run, run_on_image
-from fastpipe.program.parts import Parts
+from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.program import Program
+from fastpipe.program.tensor_source import TensorSource, run_on_pixels, strides_of
 from fastpipe.program.uses import is_unused, start_of_child
 from fastpipe.readers.base import Pixels
 from fastpipe.torch_modes import follows_calls
-from fastpipe.types import ImageShape, Step
+from fastpipe.types import Step
 
-TO_PURE = interned_once(ToPureTensor)
-TO_TENSOR = interned_once(PilToTensor), TO_PURE
-_GRAY = interned_once(RgbToGrayscale, 1)
 _TO_FLOATS = interned_once(ConvertImageDtype, torch.float32)
 
 Library: TypeAlias = Callable[[], torch.Tensor]
@@ -72,106 +61,6 @@ class Account(Protocol):
 
     def after(self, call: Cut) -> Account:
         """The account of a tensor that the library makes from this one by a call."""
-
-
-class TensorSource(ABC):
-    """An image that pending tensors are made from.
-
-    Attributes:
-        shape: the shape of the image.
-        is_turned: the image's rows are the file's columns.
-        is_file: the tensor without further steps is the file's, whose parts the source counts.
-    """
-
-    shape: ImageShape
-    is_turned = False
-    is_file = False
-
-    @abstractmethod
-    def program(self, steps: tuple[Step, ...]) -> Program:
-        """The program from the file to a tensor, and through further steps on the tensor."""
-
-    @abstractmethod
-    def run(
-        self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> torch.Tensor:
-        """Runs steps on the image's tensor; returns a new tensor, or the given one.
-
-        Args:
-            steps: the steps on the image's tensor.
-            program: the program of these steps, from `program`.
-            out: a tensor of the result's shape and dtype, with any strides.
-            in_rows: a new tensor is interleaved, as torchvision's is.
-        """
-
-    @abstractmethod
-    def held_bytes(self) -> int:
-        """Bytes of the file in memory."""
-
-    @abstractmethod
-    def fill(self, job: core.Job, program: Program) -> bool:
-        """Fills a job without its sink; False if `run` has to do more than one job.
-
-        Args:
-            job: any job, which is filled anew.
-            program: a program from `program` that the core can run as a whole.
-        """
-
-
-class FileSource(TensorSource):
-    """An encoded image, upright: each pending tensor decodes its own part, or all share one decode.
-
-    Args:
-        encoded: the file, whose header is one that the core decodes.
-        channels: 3, or 1 for a gray image.
-        orientation: the EXIF orientation to apply, 1 to 8.
-        library: decodes the file without the core if the core refuses it, to the upright uint8 tensor ``(C, H, W)``.
-    """
-
-    is_file = True
-
-    def __init__(self, encoded: Encoded, channels: int, orientation: int, library: Library) -> None:
-        height, width = encoded.header.size
-        size = (width, height) if orientation >= 5 else (height, width)
-        self.shape = ImageShape(*size, channels)
-        self._array: Pixels | None = None  # the whole image, once it has been decoded
-        self._encoded = encoded
-        self._by_core = partial(decode_by_core, encoded=encoded)
-        self._orientation = orientation
-        self._library = library
-        self.is_turned = orientation >= 5
-        self._parts = Parts(encoded.header)
-
-    def program(self, steps: tuple[Step, ...]) -> Program:
-        gray = (_GRAY,) if self.shape.channels == 1 else ()
-        stored = ImageShape(self.shape.height, self.shape.width)
-        return lower((*gray, *TO_TENSOR, *steps), stored, orientation=self._orientation)
-
-    def run(
-        self, steps: tuple[Step, ...], program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False
-    ) -> torch.Tensor:
-        if self._parts.add(program.box, whole_is_there=self._array is not None):
-            self.decode()
-        tensor = None if self._array is not None else run(program, self._by_core, out, in_rows)
-        if tensor is None:
-            if self._array is None:
-                self._array = self._library().permute(1, 2, 0).numpy()
-            tensor = _run_on_pixels(self._array, steps, out, in_rows)
-        assert isinstance(tensor, torch.Tensor)
-        return tensor
-
-    def held_bytes(self) -> int:
-        return len(self._encoded.data)
-
-    def fill(self, job: core.Job, program: Program) -> bool:
-        return self._array is None and self._parts.fill(job, program, self._encoded)
-
-    def decode(self) -> bool:
-        """Decodes the whole image now; False if the core refuses it."""
-        tensor = run(self.program(()), self._by_core, None, True)
-        if isinstance(tensor, torch.Tensor):
-            self._array = tensor.permute(1, 2, 0).numpy()
-        return tensor is not None
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -513,25 +402,8 @@ def run_recorded(
         return source.run(steps, program, out, in_rows=in_rows)
     steps, kept = steps[len(known.steps) :], known.kept
     if kept.dtype is torch.uint8:
-        return _run_on_pixels(kept.permute(1, 2, 0).numpy(), steps, out, in_rows)
+        return run_on_pixels(kept.permute(1, 2, 0).numpy(), steps, out, in_rows)
     tensor: Any = kept
     for step in steps:
         tensor = step.apply(tensor)
     return tensor if out is None else out.copy_(tensor)
-
-
-def _run_on_pixels(pixels: Pixels, steps: tuple[Step, ...], out: torch.Tensor | None, in_rows: bool) -> torch.Tensor:
-    """Runs steps on the tensor of loaded pixels ``(H, W, C)``; see `TensorSource.run`."""
-    program = lower((*TO_TENSOR, *steps), ImageShape(*pixels.shape))
-    tensor: torch.Tensor = run_on_image(program, pixels, out, in_rows=in_rows)
-    return tensor
-
-
-def strides_of(
-    source: TensorSource, steps: Sequence[Step], program: Program, shape: ImageShape
-) -> tuple[int, int, int]:
-    """The strides of torchvision's result, of the given shape, when steps are applied to an image's tensor."""
-    height, width, channels = shape
-    if not program.in_rows or (source.is_turned and any(isinstance(step, Resize) for step in steps)):
-        return height * width, width, 1
-    return (1, channels, channels * height) if source.is_turned else (1, width * channels, channels)

@@ -16,8 +16,8 @@ from recipe_conformance import Blur, flat, seed_all, states, write_photos
 
 import fastpipe
 from fastpipe import transforms as T
-from fastpipe.pillow import lazy_source
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.program import encoded_image
 from fastpipe.program.core_job import Encoded
 
 theirs = torchvision_here.module("torchvision")
@@ -97,7 +97,7 @@ class Decoded:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.parts = self.whole = 0
-        part, whole = lazy_source.decode_by_core, LazySource._decode_whole
+        part, whole = encoded_image.decode_by_core, LazySource.decode
 
         def from_file(*given: Any, **options: Any) -> Any:
             self.parts += isinstance(options["encoded"], Encoded)
@@ -108,8 +108,8 @@ class Decoded:
             self.parts -= 1
             return whole(source)
 
-        monkeypatch.setattr(lazy_source, "decode_by_core", from_file)
-        monkeypatch.setattr(LazySource, "_decode_whole", decode_whole)
+        monkeypatch.setattr(encoded_image, "decode_by_core", from_file)
+        monkeypatch.setattr(LazySource, "decode", decode_whole)
 
 
 def crops(*boxes: tuple[int, int, int, int]) -> list[Any]:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import fastpipe
-from fastpipe.pillow import lazy_source
+from fastpipe.program import encoded_image
 from fastpipe.program import parts as parts_module
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.parts import Parts
@@ -77,14 +77,14 @@ def test_other_threads_files_are_others() -> None:
 @pytest.mark.needs_core
 def test_views_of_a_photo_are_decoded_once_and_are_pillows(monkeypatch: pytest.MonkeyPatch) -> None:
     decodes: list[int] = []
-    plain = lazy_source.decode_by_core
+    plain = encoded_image.decode_by_core
 
     def decode(*given: Any, encoded: Any, **options: Any) -> Any:
         if isinstance(encoded, Encoded):  # else the pixels are there
             decodes.append(1)
         return plain(*given, encoded=encoded, **options)
 
-    monkeypatch.setattr(lazy_source, "decode_by_core", decode)
+    monkeypatch.setattr(encoded_image, "decode_by_core", decode)
     expected = Image.open(io.BytesIO(PHOTO)).convert("RGB")
     boxes = [(10, 10, 110, 100), (0, 5, 100, 95), (3, 0, 90, 80)]
     numbers = []

@@ -300,7 +300,7 @@ class TestSamplesAsTorch:
             refused = core.Status.BAD_CODE
             monkeypatch.setattr(core.Pool, "run", lambda _, jobs, count: [refused] * count)
         if what == "pixels":
-            monkeypatch.setattr("fastpipe.pillow.lazy_source.decode_by_core", lambda *_, **__: None)
+            monkeypatch.setattr("fastpipe.program.encoded_image.decode_by_core", lambda *_, **__: None)
         assert_as_plain(Photos(photos, train()), batch_size=10, collate_fn=stacked)
         left = {reason for site in LEDGER._sites.values() for reason in site.left}
         assert (left == {"fastpipe failed (TypeError: planted), and the plain way was taken"}) is (what == "mistake")

@@ -26,7 +26,7 @@ import fastpipe
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.torchvision import tensor_files
 from fastpipe.plain_way import plainly
-from fastpipe.program import pending_tensor, pending_work
+from fastpipe.program import pending_tensor
 from fastpipe.program.comparisons import MOST_COMPARED
 
 pytestmark = MARKS
@@ -201,7 +201,7 @@ def test_planned_batches_have_no_pixels_before() -> None:
 @pytest.mark.needs_core
 def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     fastpipe.uninstall()
-    run = pending_work.FileSource.run
+    run = tensor_source.TensorSource.run
 
     def wrong(*args: Any, **kwargs: Any) -> Any:
         made = run(*args, **kwargs)
@@ -210,7 +210,7 @@ def test_a_difference_is_told_and_the_plain_result_taken(monkeypatch: pytest.Mon
     expected = plainly_opened()
     with fastpipe.install(check=2):
         image = opened()
-        monkeypatch.setattr(pending_work.FileSource, "run", wrong)
+        monkeypatch.setattr(tensor_source.TensorSource, "run", wrong)
         with pytest.warns(fastpipe.errors.FastpipeWarning, match=r"torchvision.io.decode_image: an image had other"):
             image.sum()
         assert shown(image) == shown(expected)
@@ -225,9 +225,9 @@ def test_a_transform_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     recipe = RECIPES["evaluation"]()
     with plainly():
         expected = shown(recipe(opened()))
-    run = pending_work.FileSource.run
+    run = tensor_source.TensorSource.run
     with fastpipe.install(check=1):
-        monkeypatch.setattr(pending_work.FileSource, "run", lambda *args, **options: run(*args, **options).add(1))
+        monkeypatch.setattr(tensor_source.TensorSource, "run", lambda *args, **options: run(*args, **options).add(1))
         with pytest.warns(fastpipe.errors.FastpipeWarning, match="Compose.*gave other values"):
             assert shown(recipe(opened())) == expected
 
