@@ -16,6 +16,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -23,7 +24,8 @@ import numpy as np
 import torch
 
 from fastpipe.datasets.annotation_errors import NOT_OF_ANNOTATIONS, named, of_class, said
-from fastpipe.errors import DatasetError
+from fastpipe.errors import AnnotationError, DatasetError
+from fastpipe.foreign_code import errors_as, outcome_of
 from fastpipe.index import format
 from fastpipe.index.cache import warn_not_kept
 from fastpipe.index.table import Array
@@ -65,23 +67,16 @@ class ImageAnnotations:
     def made(self, number: int, make: Callable[[list[Record]], ResultT]) -> ResultT:
         """Calls a function with an image's records; an error of it names the file and the annotation."""
         records = self.records(number)
-        try:
+        with errors_as(lambda error: self._named(number, error, records, make), *NOT_OF_ANNOTATIONS):
             return make(records)
-        except NOT_OF_ANNOTATIONS:
-            raise
-        except Exception as error:  # any of Python's, torch's or pycocotools'
-            raise self._named(number, error, records, make) from error
 
     def _named(
         self, number: int, error: Exception, records: list[Record], make: Callable[[list[Record]], object]
     ) -> Exception:
         where = f"{self.file}: image {self.id(number)!r}"
         for record in records:
-            try:
-                make([record])
-            except NOT_OF_ANNOTATIONS:
-                raise
-            except Exception as alone:
+            alone = outcome_of(partial(make, [record]))
+            if isinstance(alone, Exception):
                 return named(error, f"{where}, annotation {record.get('id')!r}", alone)
         return named(error, f"{where}, its annotations together")
 
@@ -214,12 +209,12 @@ class LoadedAnnotations(ImageAnnotations):
         return len(self._coco.getAnnIds(self.id(number)))
 
     def path(self, number: int) -> str:
+        which = f"image {self.id(number)!r}"
         try:
-            name: str = os.fspath(self._coco.loadImgs(self.id(number))[0]["file_name"])
-        except NOT_OF_ANNOTATIONS:
-            raise
-        except Exception as error:
-            return refused(f"image {self.id(number)!r}", named(error, f"{self.file}: image {self.id(number)!r}"))
+            with errors_as(lambda error: named(error, f"{self.file}: {which}"), *NOT_OF_ANNOTATIONS):
+                name: str = os.fspath(self._coco.loadImgs(self.id(number))[0]["file_name"])
+        except AnnotationError as error:
+            return refused(which, error)
         return name
 
     def records(self, number: int) -> list[Record]:
@@ -270,15 +265,9 @@ def parse(path: str) -> dict[str, Array]:
             content = json.load(file)
         except ValueError as error:
             raise DatasetError(f"{path} is no JSON: {error}.") from error
-    try:
+    where = f"{path} isn't in COCO's format: it has images with id and file_name, and annotations with id and image_id"
+    with errors_as(lambda error: named(error, where), *NOT_OF_ANNOTATIONS):
         return _File(content).arrays()
-    except NOT_OF_ANNOTATIONS:
-        raise
-    except Exception as error:  # of any class, for valid JSON of another structure
-        where = (
-            f"{path} isn't in COCO's format: it has images with id and file_name, and annotations with id and image_id"
-        )
-        raise named(error, where) from error
 
 
 _WHOLE = "whole "

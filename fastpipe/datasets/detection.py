@@ -33,6 +33,7 @@ from fastpipe.datasets.joint_stages import v2_samples
 from fastpipe.datasets.options import ImageOptions, Unpack, with_options
 from fastpipe.datasets.target_values import Boxes, MaskFile
 from fastpipe.errors import DatasetError
+from fastpipe.foreign_code import errors_as, outcome_of
 from fastpipe.index.list_source import index_of_rows
 from fastpipe.paths import absolute_path, check_regular, local_path, open_regular
 from fastpipe.transforms.named_arrays import Pixels, label_fields
@@ -376,13 +377,9 @@ class VOCDetection(_Voc[SampleT]):
 
     def _fastpipe_tree(self, path: str) -> Record:
         """Parses an annotation file."""
-        try:
-            with open_regular(path) as file:
-                return self.parse_voc_xml(ElementTree.parse(file).getroot())
-        except NOT_OF_ANNOTATIONS:
-            raise
-        except Exception as error:  # no XML, or of an unknown encoding
-            raise named(error, f"{path} isn't valid XML") from error
+        no_xml = errors_as(lambda error: named(error, f"{path} isn't valid XML"), *NOT_OF_ANNOTATIONS)
+        with no_xml, open_regular(path) as file:
+            return self.parse_voc_xml(ElementTree.parse(file).getroot())
 
     def named_targets_of(self, target: str, size: tuple[int, int], transform: object) -> tuple[object, ...]:
         tree = self._fastpipe_tree(target)
@@ -459,21 +456,15 @@ ResultT = TypeVar("ResultT")
 
 def _of_objects(path: str, tree: Record, make: Callable[[list[Record]], ResultT]) -> ResultT:
     """Calls a function with the objects of an annotation file; an error of it names the object."""
-    try:
-        objects = tree["annotation"]["object"]
-        return make(objects)
-    except NOT_OF_ANNOTATIONS:
-        raise
-    except Exception as error:
-        raise _named_object(path, tree, make, error) from error
+    with errors_as(lambda error: _named_object(path, tree, make, error), *NOT_OF_ANNOTATIONS):
+        return make(tree["annotation"]["object"])
 
 
 def _named_object(path: str, tree: Record, make: Callable[[list[Record]], object], error: Exception) -> Exception:
     with contextlib.suppress(KeyError, TypeError):  # a tree of another structure
         for number, one in enumerate(tree["annotation"]["object"], 1):
-            try:
-                make([one])
-            except Exception as alone:
+            alone = outcome_of(partial(make, [one]))
+            if isinstance(alone, Exception):
                 return named(error, f"{path}, object {number}", alone)
     return named(error, path)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from fastpipe.clock import Stopwatch, clock
+from fastpipe.foreign_code import outcome_of
 from fastpipe.hooks.class_checks import is_array, is_pillow_image, is_tensor
 from fastpipe.hooks.ledger import Site
 from fastpipe.mistakes import attempt, raise_again
@@ -142,12 +143,12 @@ def plain_image(image: object) -> tuple[object, float]:
     if is_pillow_image(image):
         from fastpipe.pillow.lazy_image import shadow_of
 
-        try:
-            return shadow_of(image), clock() - begun
-        except Exception as error:  # of a broken file: its next user gets the error
-            raise_interruption(error)
-            if not raise_again(image, error):
-                raise
+        twin = outcome_of(lambda: shadow_of(image))
+        if not isinstance(twin, Exception):
+            return twin, clock() - begun
+        raise_interruption(twin)
+        if not raise_again(image, twin):  # of a broken file, the next user gets the error
+            raise twin
     if is_array(image):
         return image.copy(), clock() - begun
     return None, 0.0

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from fastpipe.atomic_write import atomic_write
+from fastpipe.foreign_code import outcome_of
 from fastpipe.hooks.account_folder import make_folder, remove_folder
 from fastpipe.liveness import Owner
 from fastpipe.plain_way import raise_interruption
@@ -44,11 +45,11 @@ def failure(error: Exception) -> str:
 
 def named(error: BaseException) -> str:
     """An error's class and message; only the class if the message raises, as of a class of the user's it may."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception as another:  # of the user's ``__str__``
-        raise_interruption(another)
+    said = outcome_of(lambda: f"{type(error).__name__}: {error}")
+    if isinstance(said, Exception):  # of the user's ``__str__``
+        raise_interruption(said)
         return type(error).__name__
+    return said
 
 
 DIFFERED = "a check found a difference"

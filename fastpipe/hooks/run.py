@@ -15,6 +15,7 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from typing import TYPE_CHECKING, NoReturn, TypedDict
 
 from fastpipe.errors import ConfigError
+from fastpipe.foreign_code import outcome_of
 from fastpipe.hooks.account_folder import folder_of_ancestor
 from fastpipe.hooks.installation import install
 from fastpipe.hooks.ledger import LEDGER
@@ -176,10 +177,9 @@ def _report_at_signals(output: StandardError) -> None:
     """Prints the report at each SIGUSR1 that this process gets; in forked ones the signal does what it did before."""
 
     def report_now(*_: object) -> None:
-        try:
-            text = str(report())
-        except Exception as error:  # raised in a script's line, such as an import, that isn't finished
-            text = f"fastpipe: no report could be made just now ({type(error).__name__}: {error})."
+        text = outcome_of(lambda: str(report()))  # in a script's line, such as an import, that isn't finished
+        if isinstance(text, Exception):
+            text = f"fastpipe: no report could be made just now ({type(text).__name__}: {text})."
         output.write(text)
 
     def leave() -> None:

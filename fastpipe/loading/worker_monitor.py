@@ -27,6 +27,7 @@ from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.environment import no_descriptors_left
 from fastpipe.errors import LoaderError
 from fastpipe.executor import StageTimes
+from fastpipe.foreign_code import outcome_of
 from fastpipe.forks import garbage_left_to_parent
 from fastpipe.loading.base import LoaderBase
 from fastpipe.loading.fetcher import BatchFetcher
@@ -354,10 +355,8 @@ def _interrupt_soon() -> None:
 
 def path_of(dataset: ImageDataset, index: int) -> str | None:
     """A sample's path, for a message; None if the dataset can't say it."""
-    try:
-        return dataset.sample(index)[0]
-    except Exception:  # the method may be the user's, and raise
-        return None
+    sample = outcome_of(lambda: dataset.sample(index))  # the method may be the user's
+    return None if isinstance(sample, Exception) else sample[0]
 
 
 def timed_out(timeout_s: float, who: str) -> LoaderError:

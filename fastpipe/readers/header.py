@@ -17,6 +17,7 @@ from fastpipe import core
 from fastpipe.core.files import MAYBE_MPO
 from fastpipe.core.packed import PACKED_FORMAT, is_packed
 from fastpipe.errors import DecodeError, ReaderUnavailableError
+from fastpipe.foreign_code import errors_as, outcome_of
 from fastpipe.readers._files import read_file, read_start
 from fastpipe.readers._jpeg import refuse_absurd_head
 from fastpipe.readers.pil import open_any_size
@@ -99,14 +100,16 @@ def upright_orientation(data: bytes, header: Header) -> int:
     begin = max(header.data_offset, 0)
     if header.format != "PNG" or not any(data.find(mark, begin) > 0 for mark in _LATE_ORIENTATION):
         return header.orientation
-    try:
+
+    def told() -> int:
         with open_any_size(io.BytesIO(data)) as image:
             image.load()  # EXIF data after the pixels replaces that before them
             return _valid_orientation(image.getexif().get(0x0112))
-    except (MemoryError, RecursionError):
-        raise
-    except Exception:  # a damaged file, refused when decoded
-        return header.orientation
+
+    found = outcome_of(told)
+    if isinstance(found, (MemoryError, RecursionError)):
+        raise found
+    return header.orientation if isinstance(found, Exception) else found  # a damaged file is refused when decoded
 
 
 def _valid_orientation(value: object) -> int:
@@ -179,39 +182,34 @@ def guess_format(data: bytes) -> str | None:
 def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
     if is_packed(start):
         raise DecodeError(source, PACKED_FORMAT, "core", "it ends before its head does")
-    try:
-        with open_any_size(file) as image:
-            orientation = 1
-            if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
-                try:
-                    # image.getexif() would load a PNG's pixels to read what follows them.
-                    orientation = _valid_orientation(Image.Image.getexif(image).get(0x0112))
-                except Exception:  # damaged EXIF data raises nearly anything; the orientation is 1 then
-                    orientation = 1
-            try:
-                animated = bool(getattr(image, "is_animated", False))
-            except Exception:  # a damaged second frame raises nearly anything, too
-                animated = False
-            return Header(
-                image.format or "",
-                image.height,
-                image.width,
-                len(image.getbands()),
-                _BITS.get(image.mode, 8),
-                _jpeg_color(image) if image.format in ("JPEG", "MPO") else image.mode,
-                "unknown" if image.format in ("JPEG", "MPO") and len(image.getbands()) > 1 else None,
-                bool(image.info.get("progressive") or image.info.get("interlace")),
-                orientation,
-                animated,
-                "transparency" in image.info,
-            )
-    except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
+
+    def refused(error: Exception) -> DecodeError:
         reason = str(error) or type(error).__name__
         if not start:
             reason = "the file is empty"
         elif type(error).__name__ == "UnidentifiedImageError":
             reason = "not an image that Pillow recognises; it is damaged or of another kind"
-        raise DecodeError(source, guess_format(start), "pil", reason) from error
+        return DecodeError(source, guess_format(start), "pil", reason)
+
+    with errors_as(refused), open_any_size(file) as image:  # Pillow's plugins raise nearly anything on a damaged file
+        orientation: object = 1
+        if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
+            # image.getexif() would load a PNG's pixels to read what follows them.
+            orientation = outcome_of(lambda: Image.Image.getexif(image).get(0x0112))
+        animated = outcome_of(lambda: bool(getattr(image, "is_animated", False)))
+        return Header(
+            image.format or "",
+            image.height,
+            image.width,
+            len(image.getbands()),
+            _BITS.get(image.mode, 8),
+            _jpeg_color(image) if image.format in ("JPEG", "MPO") else image.mode,
+            "unknown" if image.format in ("JPEG", "MPO") and len(image.getbands()) > 1 else None,
+            bool(image.info.get("progressive") or image.info.get("interlace")),
+            _valid_orientation(orientation),  # 1 for damaged EXIF data
+            animated is True,  # False for a damaged second frame
+            "transparency" in image.info,
+        )
 
 
 def _jpeg_color(image: Any) -> str:

@@ -15,6 +15,7 @@ import PIL
 from PIL import Image, features
 
 from fastpipe.errors import DecodeError, ReaderError, UnsupportedRequestError
+from fastpipe.foreign_code import errors_as
 from fastpipe.readers.base import Pixels, Reader
 from fastpipe.types import Box, Header
 
@@ -126,17 +127,17 @@ class PillowReader(Reader):
     @contextmanager
     def _opened(self, data: bytes, any_size: bool) -> Iterator[Image.Image]:
         """Opens the image until the end of the block; any exception of Pillow's becomes a DecodeError."""
-        image_format = None
-        try:
-            with (open_any_size if any_size else Image.open)(io.BytesIO(data)) as image:
-                image_format = image.format
-                if image_format in self.defects:
-                    raise DecodeError("<bytes>", image_format, self.name, self.defects[image_format])
-                yield image
-        except ReaderError:
-            raise
-        except Exception as error:  # Pillow's plugins raise nearly anything on a damaged file
+        image_format: str | None = None
+
+        def refused(error: Exception) -> DecodeError:
             reason = str(error) or type(error).__name__
             if isinstance(error, Image.DecompressionBombError):
                 reason += "; this is Pillow's own limit, PIL.Image.MAX_IMAGE_PIXELS"
-            raise DecodeError("<bytes>", image_format, self.name, reason) from error
+            return DecodeError("<bytes>", image_format, self.name, reason)
+
+        opener = open_any_size if any_size else Image.open
+        with errors_as(refused, ReaderError), opener(io.BytesIO(data)) as image:
+            image_format = image.format
+            if image_format in self.defects:
+                raise DecodeError("<bytes>", image_format, self.name, self.defects[image_format])
+            yield image

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 from fastpipe.errors import StoreError
+from fastpipe.foreign_code import outcome_of
 from fastpipe.types import RemoteFile, Source
 
 __all__ = ["RANGES_FROM", "ByteSource", "Entry", "Fetched", "by_source", "fetch_files", "version_of"]
@@ -138,10 +139,7 @@ class ByteSource(abc.ABC):
         return data
 
     def _read_or_error(self, file: RemoteFile) -> Fetched:
-        try:
-            return self.read_file(file)
-        except Exception as error:  # returned in place of the file's bytes, so that the other files are read
-            return error
+        return outcome_of(lambda: self.read_file(file))  # an error in place of the bytes: the other files are read
 
     def __getstate__(self) -> dict[str, object]:
         return {name: value for name, value in self.__dict__.items() if name != "_pool"}

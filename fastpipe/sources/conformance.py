@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from fastpipe.foreign_code import outcome_of
 from fastpipe.sources.base import ByteSource, Entry, Fetched
 
 __all__ = ["check_source"]
@@ -119,10 +120,9 @@ def _look_elsewhere(source: ByteSource, whole: dict[Entry, bytes], broken: list[
             broken.append(f"read() in {_THREADS} threads at once gives other bytes.")
     if [*map(_content, source.fetch([source.file(entry) for entry in often]))] != expected:
         broken.append("fetch() gives something else than read().")
-    try:
-        copy = pickle.loads(pickle.dumps(source))
-    except Exception as error:  # of a source that is somebody's own
-        broken.append(f"it can't be pickled, as workers need it: {error!r}. Leave connections out of its state.")
+    copy = outcome_of(lambda: pickle.loads(pickle.dumps(source)))
+    if isinstance(copy, Exception):
+        broken.append(f"it can't be pickled, as workers need it: {copy!r}. Leave connections out of its state.")
         return
     if copy.identity != source.identity:
         broken.append(f"a pickled copy has the identity {copy.identity!r}, and the source {source.identity!r}.")

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import PlanError
+from fastpipe.foreign_code import errors_as
 from fastpipe.paths import absolute_path
 from fastpipe.tools.users_code import describe_error
 
@@ -65,17 +66,18 @@ def find_object(place: str) -> Any:
     is_path = os.sep in name or (not is_file and (os.sep in module_name or "/" in module_name))
     if not (module_name and colon and name) or is_path:
         raise PlanError(f"{place!r}: {_HOW}")
+
+    def failed(error: Exception) -> PlanError:
+        return PlanError(f"{place!r}: importing {module_name} fails: {describe_error(error)}")
+
     try:
-        found = _load_file(place, module_name) if is_file else _import(place, module_name)
+        with errors_as(failed, PlanError):
+            found = _load_file(place, module_name) if is_file else _import(place, module_name)
     except SystemExit as error:
         raise PlanError(
             f"{place!r}: importing {module_name} ends the program: put what a script does behind "
             'if __name__ == "__main__":'
         ) from error
-    except PlanError:
-        raise
-    except Exception as error:  # the user's script may raise anything
-        raise PlanError(f"{place!r}: importing {module_name} fails: {describe_error(error)}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=1)
@@ -145,10 +147,8 @@ def _made(place: str, found: object) -> object:
                 "or a function without arguments that makes one"
             ) from error
         return found  # a function that takes the image is a transform as well
-    try:
+    with errors_as(lambda error: PlanError(f"{place!r}: calling it fails: {describe_error(error)}")):
         result = found()
-    except Exception as error:  # the user's function may raise anything
-        raise PlanError(f"{place!r}: calling it fails: {describe_error(error)}") from error
     if result is None:
         raise PlanError(f"{place!r} is {_described(found)} that returns None: let it return the transform")
     return result

@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 
 from fastpipe.errors import FastpipeError
+from fastpipe.foreign_code import errors_as
 
 _kept: list[object] = []  # keeps torch libraries alive, whose declarations would be removed with them
 
@@ -22,7 +23,7 @@ def import_torchvision() -> Any:
     Raises:
         FastpipeError: torchvision isn't installed, or doesn't load for another reason.
     """
-    try:
+    with errors_as(_not_loaded):  # a build for another torch fails in many ways
         try:
             return importlib.import_module("torchvision")
         except RuntimeError as error:
@@ -32,12 +33,14 @@ def import_torchvision() -> Any:
                 del sys.modules[name]  # partly imported
             _declare_operators()
             return importlib.import_module("torchvision")
-    except Exception as error:  # a build for another torch fails in many ways
-        reason = (str(error).splitlines() or [""])[0]
-        raise FastpipeError(
-            f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
-            "pip install torchvision, or the torchvision that was built for your torch"
-        ) from error
+
+
+def _not_loaded(error: Exception) -> FastpipeError:
+    reason = (str(error).splitlines() or [""])[0]
+    return FastpipeError(
+        f"this compares with torchvision, which doesn't load here ({type(error).__name__}: {reason}): "
+        "pip install torchvision, or the torchvision that was built for your torch"
+    )
 
 
 def _declare_operators() -> None:

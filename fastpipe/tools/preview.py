@@ -21,6 +21,7 @@ from fastpipe.arguments import seed_number, whole_number
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.wrappers import unwrap_subsets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeError, PlanError
+from fastpipe.foreign_code import outcome_of
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Cell, fitted, grid, pictures_of
 from fastpipe.rng import keyed_globals, preserved_globals, sample_key
@@ -208,17 +209,15 @@ class _Maker:
         """Makes the cells of a sample's original and its augmentations."""
         path, _ = self.dataset.sample(index)
         name, folder = Path(path).name, Path(path).parent.name
-        try:
-            loaded = self._loaded(path)
-        except Exception as error:  # the user's loader may raise anything
-            return [self._failure(error, path, name)]
+        loaded = outcome_of(lambda: self._loaded(path))
+        if isinstance(loaded, Exception):
+            return [self._failure(loaded, path, name)]
         whole = pictures_of(loaded)[0]
         place = f"sample {index}, in {folder}" if self.numbered else f"in {folder}"
         about = (name, place, f"{whole.height}x{whole.width} pixels (height x width)")
-        try:
-            drawings = [self._drawing(index, number) for number in range(self.views)]
-        except Exception as error:  # the user's code may raise anything
-            return [Cell(fitted(whole, self.side), about), self._transform_failure(error, path)]
+        drawings = outcome_of(lambda: [self._drawing(index, number) for number in range(self.views)])
+        if isinstance(drawings, Exception):
+            return [Cell(fitted(whole, self.side), about), self._transform_failure(drawings, path)]
         cells = [cell for drawing in drawings for cell in self._cells(drawing)]
         return [Cell(_outlined(whole, drawings, self.side), about), *cells]
 

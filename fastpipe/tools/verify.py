@@ -22,6 +22,7 @@ from fastpipe.config import MachineConfig
 from fastpipe.core.packed import PACKED_SIGNATURE, is_packed, unpack
 from fastpipe.datasets import ImageArray, ImageDataset, ImageList, JointDataset
 from fastpipe.errors import DatasetError, PlanError
+from fastpipe.foreign_code import outcome_of
 from fastpipe.progress_bar import SlowBar
 from fastpipe.reporting.pictures import Normalizations, PixelArray, arrays_of, same_size
 from fastpipe.rng import GeneratorStates, keyed_globals, preserved_globals, sample_key
@@ -125,16 +126,18 @@ class Comparison:
         """Loads the sample for `run`, as a dataset of torchvision's does."""
         self.index, dataset = index, self.dataset
         self.path, _ = dataset.sample(index)
-        try:
-            if isinstance(dataset, ImageArray):
-                image = dataset.image(index)
-            else:
-                image = load_reference(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
-            joint = self.joint and isinstance(dataset, JointDataset)
-            targets = dataset.targets_at(index, (image.height, image.width)) if joint else ()
-            self.whole = (image, *targets) if targets else image
-        except Exception as error:  # Pillow's plugins raise nearly anything
-            self.whole = error
+        self.whole = outcome_of(self._loaded)
+
+    def _loaded(self) -> object:
+        """The current sample's image, with its targets if transforms take these, too."""
+        dataset = self.dataset
+        if isinstance(dataset, ImageArray):
+            image = dataset.image(self.index)
+        else:
+            image = load_reference(self.path, dataset.apply_exif) if dataset.plans else dataset.loader(self.path)
+        joint = self.joint and isinstance(dataset, JointDataset)
+        targets = dataset.targets_at(self.index, (image.height, image.width)) if joint else ()
+        return (image, *targets) if targets else image
 
     def run(self, drawing: int, key: int) -> None:
         """Compares one drawing of the current sample; drawings count from 1, as in a preview."""
@@ -160,12 +163,7 @@ class Comparison:
     def _outcome(self, key: int, make: Callable[[], object]) -> tuple[object, GeneratorStates]:
         """Calls `make` with a sample's random numbers; returns its result or error, and the generators' final state."""
         with keyed_globals(key):
-            outcome: object
-            try:
-                outcome = make()
-            except Exception as error:  # such as for a crop larger than the image; foreign code may raise anything
-                outcome = error
-            return outcome, GeneratorStates.of()
+            return outcome_of(make), GeneratorStates.of()
 
     def _by_torchvision(self) -> object:
         if isinstance(self.whole, Exception):

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
+from fastpipe.foreign_code import outcome_of
 from fastpipe.plain_lookup import bases_of, modules_of, own_attributes
 from fastpipe.plain_way import raise_interruption
 from fastpipe.transforms.converted import seen_through
@@ -73,11 +74,11 @@ def recipe_of(kind: type) -> RecipeModule | None:
 @cache
 def _imported(name: str, library: str) -> RecipeModule:
     """A recipe's module; an empty recipe if it fails with this version of its library, so that it's tried once."""
-    try:
-        return cast(RecipeModule, importlib.import_module(name))
-    except Exception as error:  # of whatever kind: the library plans nothing for us, and works by itself
-        raise_interruption(error)
-        return _NoRecipe(f"fastpipe doesn't know this version of {library} ({type(error).__name__}: {error})")
+    module = outcome_of(lambda: importlib.import_module(name))
+    if isinstance(module, Exception):  # of whatever kind: the library plans nothing for us, and works by itself
+        raise_interruption(module)
+        return _NoRecipe(f"fastpipe doesn't know this version of {library} ({type(module).__name__}: {module})")
+    return cast(RecipeModule, module)
 
 
 class _NoRecipe:

@@ -25,6 +25,7 @@ from PIL import Image
 
 from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus, versions
 from fastpipe.errors import ReaderError
+from fastpipe.foreign_code import outcome_of
 from fastpipe.progress_bar import ProgressCallback, no_progress
 from fastpipe.readers import Reader, decode, get_reader, proved
 from fastpipe.readers.core import CoreReader
@@ -144,21 +145,23 @@ def box_asked_for(sample: Sample, request: str) -> Box | None:
     return sample.box if request == "region" else None
 
 
+def _fault_in(reader: Reader, sample: Sample, box: Box | None) -> str | None:
+    return _fault(_pixels(reader, sample, box), box, sample)
+
+
 def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> ReaderResult | None:
     """Checks the reader's pixels on samples of one format; None if it decodes none of them."""
     decoded, refused, wrong = 0, [], []
-    refusals: tuple[type[Exception], ...] = (ReaderError, *reader.refusals)
     for sample in samples:
         if reader.name != "pil" and not (reader.accepts(sample.header) and proved(reader, sample.data, sample.header)):
             continue
         box = box_asked_for(sample, request)
-        try:
-            fault = _fault(_pixels(reader, sample, box), box, sample)
-        except refusals as error:
-            refused.append(f"{sample.name}: {error}")
+        fault = outcome_of(partial(_fault_in, reader, sample, box))
+        if isinstance(fault, (ReaderError, *reader.refusals)):
+            refused.append(f"{sample.name}: {fault}")
             continue
-        except Exception as error:  # another package's reader may raise anything; record it, and go on
-            fault = f"{type(error).__name__}: {error}"
+        if isinstance(fault, Exception):
+            fault = f"{type(fault).__name__}: {fault}"
         decoded += 1
         if fault:
             wrong.append(f"{sample.name}: {fault}")

@@ -27,6 +27,7 @@ from fastpipe import readers
 from fastpipe.core.packed import PACKED_FORMAT, is_whole, unpack
 from fastpipe.environment import opencv
 from fastpipe.errors import DecodeError, ReaderError
+from fastpipe.foreign_code import outcome_of
 from fastpipe.readers.header import guess_format
 from fastpipe.tools.check.findings import FileFacts, bits_of
 from fastpipe.types import Header
@@ -85,13 +86,10 @@ class Rules:
 
 def _complaint(reader: readers.Reader, data: bytes) -> str:
     """A fast reader's error for a file; empty if it decodes the file."""
-    try:
-        reader.decode(data)
-    except ReaderError as error:
+    error = outcome_of(lambda: reader.decode(data))
+    if isinstance(error, ReaderError):
         return f"{reader.name}: {getattr(error, 'reason', str(error))}"
-    except Exception as error:  # another package's reader may raise anything
-        return f"{reader.name}: {type(error).__name__}: {error}"
-    return ""
+    return f"{reader.name}: {type(error).__name__}: {error}" if isinstance(error, Exception) else ""
 
 
 def prepare(rules: Rules) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from torch.utils.data import Dataset
 
@@ -13,6 +15,7 @@ from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError
 from fastpipe.executor import BatchSpec, Stage, StageTimes
 from fastpipe.executor.stage_times import Row
+from fastpipe.foreign_code import errors_as, outcome_of
 from fastpipe.loading.collate import Collate, batch_tensors, tensor_bytes
 from fastpipe.loading.fetcher import batch_of
 from fastpipe.tools.doctor.measurements import STAGES, FailedSample, StageProfile
@@ -38,10 +41,9 @@ def try_samples(dataset: Dataset[object], indices: Sequence[int], seconds: float
         before = time.perf_counter()
         if good and before - start > seconds:
             break
-        try:
-            dataset[index]
-        except Exception as error:  # a user's dataset or transform may raise anything
-            bad.append(FailedSample(index, describe_error(error), users_line(error)))
+        made = outcome_of(partial(operator.getitem, dataset, index))
+        if isinstance(made, Exception):
+            bad.append(FailedSample(index, describe_error(made), users_line(made)))
         else:
             good.append(index)
             taken += time.perf_counter() - before
@@ -73,15 +75,15 @@ def time_stages(
         several = getattr(dataset, "__getitems__", None)
         return several(picked) if several else [dataset[index] for index in picked]
 
-    try:
-        first = collate(samples_at(indices[:2]))
-    except Exception as error:  # a user's collate_fn may raise anything
+    def not_a_batch(error: Exception) -> DatasetError:
         cure = "Tensors of one size can: end the transform in a resize or crop and ToTensor."
         if line := users_line(error):
             cure = f"Fix the code at {line}."
-        raise DatasetError(
-            f"samples {', '.join(map(str, indices[:2]))} can't be made a batch: {describe_error(error)}. {cure}"
-        ) from error
+        which = ", ".join(map(str, indices[:2]))
+        return DatasetError(f"samples {which} can't be made a batch: {describe_error(error)}. {cure}")
+
+    with errors_as(not_a_batch):
+        first = collate(samples_at(indices[:2]))
     image_bytes = max(1, tensor_bytes(first) // min(2, len(indices)))
     size = min(batch_size, max(1, int(seconds * 1e6 / 8 / max(1.0, guess_us))))
     if most_bytes is not None:

@@ -26,7 +26,7 @@ import fastpipe
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.torchvision import tensor_files
 from fastpipe.plain_way import plainly
-from fastpipe.program import pending_tensor
+from fastpipe.program import pending_tensor, tensor_source
 from fastpipe.program.comparisons import MOST_COMPARED
 
 pytestmark = MARKS
