@@ -4,7 +4,8 @@
 
 PHOTOS is a folder as `ImageFolder` takes it. In the calling thread of a warm dataset, it counts each call of a Python
 function of the package (including properties, generators and comprehensions), the files of these functions, and the
-calls of functions in another file than the caller's. ``--list`` names the files, in the order of the first call.
+calls of functions in another file than the caller's. Then the same for torchvision's ``Compose`` on an image that
+Pillow opens under `fastpipe.install`. ``--list`` names the files, in the order of the first call.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 from harness import training
+from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
@@ -70,6 +72,20 @@ def walk(run: Callable[[], Any]) -> Walk:
     return found
 
 
+def opened_image(photos: str) -> Walk:
+    """The calls of torchvision's ``Compose`` on an image that Pillow has opened and converted, the hooks installed."""
+    from torchvision import transforms as theirs
+
+    path = next(file for file in sorted(Path(photos).rglob("*")) if file.suffix.lower() in (".jpg", ".jpeg"))
+    transform = training(theirs)
+
+    with fastpipe.install(check=0):
+        for _ in range(WARM):
+            transform(Image.open(path).convert("RGB"))
+        image = Image.open(path).convert("RGB")
+        return walk(lambda: transform(image))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photos", required=True)
@@ -88,6 +104,7 @@ def main() -> None:
             for _ in range(WARM):
                 run()
             walks[what] = walk(run)
+    walks["Compose on an opened image"] = opened_image(arguments.photos)
     for name, one in walks.items():
         table.add_row(name, one.calls, len(one.files), one.moves)
     print(table)
