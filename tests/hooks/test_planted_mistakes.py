@@ -134,6 +134,7 @@ PLACES = {
         f"{HOOKS}.torchvision.tensors.is_tensor", lambda path: F.gaussian_blur(F.pil_to_tensor(loaded(path)), [5, 5])
     ),
     "a file as a tensor": Place(f"{HOOKS}.torchvision.tensor_files.TensorFiles._opened", decoded, "torchvision.io"),
+    "a decoded tensor": Place("fastpipe.program.encoded_image.EncodedImage.run", decoded, "torchvision.io"),
     "v2's functions on a tensor": Place(
         f"{HOOKS}.torchvision.pending_tensors._pending_result",
         lambda path: v2.functional.horizontal_flip(decoded(path)),

@@ -132,6 +132,21 @@ def test_chroma_that_older_versions_of_torchvision_dont_smooth_is_left_to_them()
     assert [reason for reason in told if "4:4:0" in reason]
 
 
+@pytest.mark.needs_core
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_files_that_the_core_refuses_after_all(orientation: int, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torchvision decodes them, upright; recorded steps go on from there."""
+    image = Image.fromarray(corpus.photo(40, 57)).convert(mode)
+    data = corpus.save(image, "JPEG", exif=corpus.exif(orientation))
+    changes = [torch.Tensor.clone, v2.Resize(24), v2.functional.horizontal_flip]
+    pending = [opened(data, apply_exif_orientation=True) for _ in changes]
+    assert all(map(fastpipe.is_pending, pending))
+    monkeypatch.setattr("fastpipe.program.encoded_image.decode_by_core", lambda *_, **__: None)
+    for change, one in zip(changes, pending, strict=True):
+        assert shown(change(one)) == shown(change(plainly_opened(data, apply_exif_orientation=True)))
+
+
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.needs_core
 def test_orientations(orientation: int) -> None:
