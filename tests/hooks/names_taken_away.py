@@ -30,9 +30,11 @@ from PIL import Image
 from torchvision_here import torchvision
 
 LIBRARIES = ("PIL", "albumentations", "cv2", "pycocotools", "torch", "torchvision", "transformers")
-OTHERS = [
+OTHERS = [  # here, so that the forked processes don't import them each
+    *("fastpipe.datasets", "fastpipe.transforms"),
     *("albumentations", "albumentations.pytorch", "pycocotools.mask", "torch.jit", "torch.utils.data"),
     *("torchvision.datasets", "torchvision.transforms.v2", "transformers"),
+    "transformers.models.vit.image_processing_vit",
 ]
 Name = tuple[str, str]
 """A module, and an attribute of it or of one of its classes: ``("torch.utils.data", "Subset.__getitem__")``."""
@@ -204,10 +206,10 @@ def main(folder: Path, only: str) -> None:
         except ImportError:
             print(f"without {name}", file=sys.stderr)
     getattr(sys.modules.get("transformers"), "ViTImageProcessor", None)  # imported once, in place of in each child
-    plain = in_child(lambda: seeded(folder))
+    plain = seeded(folder)  # here, so that the processes find what the libraries import at their first use
     first = in_child(lambda: traced(folder))
-    if isinstance(plain, str) or isinstance(first, str):
-        raise SystemExit(f"{plain}\n{first}")
+    if isinstance(first, str):
+        raise SystemExit(first)
     (results, _), names = first
     changed: dict[str, Any] = {} if results == plain else {"nothing": results}
     chosen = [name for number, name in enumerate(names) if only == "all" or number % 8 == int(only)]
