@@ -12,13 +12,18 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from fastpipe.atomic_write import atomic_write
 from fastpipe.foreign_code import outcome_of
 from fastpipe.hooks.account_folder import make_folder, remove_folder
+from fastpipe.hooks.packing_gain import DecodesToMeasure, PackingSamples
 from fastpipe.liveness import Owner
 from fastpipe.plain_way import raise_interruption
+
+if TYPE_CHECKING:
+    from fastpipe.program.core_job import Encoded
+    from fastpipe.types import Box
 
 _CHECKED_AGAIN = 4096
 """Number of samples between two checks of a site, after the first ones have been checked."""
@@ -81,6 +86,7 @@ class Site:
         waited: seconds that the training waited for a loader.
         running: seconds that the loader was iterated.
         earlier: number of images of child processes that ended before this one began.
+        packing: what packing would give, measured on a few of the checked images.
     """
 
     kind: str
@@ -99,6 +105,12 @@ class Site:
     waited: float = 0.0
     running: float = 0.0
     earlier: int = 0
+    packing: PackingSamples = field(default_factory=PackingSamples)
+
+    @classmethod
+    def of(cls, values: dict[str, Any]) -> Site:
+        """A site from its fields as `asdict` gives them."""
+        return cls(**{**values, "packing": PackingSamples(**values["packing"])})
 
     def count(self, seconds: float | None, images: int = 1) -> None:
         """Counts images made in fastpipe's way, and their time.
@@ -153,6 +165,11 @@ class Site:
             self.differed += 1
             self.is_off = True
             LEDGER.warn(f"{self.name}: {difference}. The plain result was taken, and will be from now on.")
+        LEDGER.decodes.measure()
+
+    def note_decode(self, encoded: Encoded, box: Box | None) -> None:
+        """Notes that a box of an image that is checked is decoded: what packing would give is measured on it later."""
+        LEDGER.decodes.note(self, encoded, box)
 
     def is_empty(self) -> bool:
         """True if nothing has been counted."""
@@ -165,6 +182,7 @@ class Site:
         for reason, images in other.left.items():
             self.left[reason] = self.left.get(reason, 0) + images
         self.is_off = self.is_off or other.is_off
+        self.packing.add(other.packing)
 
 
 _SUMS = (
@@ -197,11 +215,13 @@ class Ledger:
         notes: further lines for the report, such as functions that were hooked too late; each once.
         is_child: this is the ledger of a child process, which its parent will read.
         checking: seconds that the plain way has taken for checks in this process.
+        decodes: decodes of checked images, on which what packing would give is measured.
     """
 
     def __init__(self) -> None:
         self.check = 0
         self.checking = 0.0
+        self.decodes = DecodesToMeasure()
         self._begun = time.monotonic()
         self.notes: dict[str, None] = {}
         self._sites: dict[tuple[str, str], Site] = {}
@@ -326,7 +346,7 @@ class Ledger:
 
     def total(self) -> tuple[list[Site], list[str]]:
         """The sites and notes of this process and its children."""
-        sites = {key: Site(**asdict(site)) for key, site in [*self._sites.items()]}
+        sites = {key: Site.of(asdict(site)) for key, site in [*self._sites.items()]}
         accounts = [] if self._folder is None else _accounts(self._folder)
         notes = {**self.notes, **_notes_in(accounts)}
         return list(_added(sites, accounts).values()), list(notes)
@@ -349,7 +369,7 @@ def _added(sites: dict[tuple[str, str], Site], accounts: Iterable[_Account]) -> 
     """Adds the counts of ledgers to sites, in place, and returns the sites."""
     for account in accounts:
         for values in account["sites"]:
-            site = Site(**values)
+            site = Site.of(values)
             sites.setdefault((site.kind, site.name), Site(site.kind, site.name)).add(site)
     return sites
 

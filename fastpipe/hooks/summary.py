@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.errors import ConfigError
 from fastpipe.hooks.ledger import LEDGER, Ledger, Site
+from fastpipe.hooks.packing_gain import packing_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -161,7 +162,7 @@ class Report:
                 print_text(console, f"{site.name}: {_images(site.images)}; {waited}")
         for line in _left(self.sites):
             print_text(console, line)
-        for line in (*self.notes, *RunTimes.of(self.sites).lines()):
+        for line in (*self.notes, *RunTimes.of(self.sites).lines(), *packing_lines(self.sites)):
             print_text(console, line)
 
 

@@ -16,6 +16,7 @@ from fastpipe.program.core_job import Encoded
 from fastpipe.program.encoded_image import EncodedImage, OnMistake
 from fastpipe.program.on_image import Info, to_pil
 from fastpipe.program.uses import MadeBeforeForks
+from fastpipe.types import Box
 
 Opener: TypeAlias = Callable[[bytes], Image.Image]
 
@@ -31,6 +32,9 @@ class Check(Protocol):
             fast_seconds: the time that the core took.
             difference: a description of the difference; empty if there is none.
         """
+
+    def note_decode(self, encoded: Encoded, box: Box | None) -> None:
+        """Notes that a box of the file is decoded; None for the whole image."""
 
 
 _PIXEL_BYTES = {"RGB": 4, "L": 1}  # of Pillow's memory
@@ -60,6 +64,7 @@ class LazySource(EncodedImage):
     ) -> None:
         super().__init__(encoded, orientation, on_mistake, is_sound)
         self._check = check
+        self.on_decode = None if check is None else check.note_decode
         self.comparisons = Comparisons(self.loaded_by_pillow)
         self._open_by_pillow = open_by_pillow
         self._info: Info | None = None

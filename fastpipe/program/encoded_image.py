@@ -34,6 +34,7 @@ from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, ImageShape, Step
 
 OnMistake: TypeAlias = Callable[[Exception], object]
+OnDecode: TypeAlias = "Callable[[Encoded, Box | None], object]"
 Result = TypeVar("Result")
 
 
@@ -125,7 +126,10 @@ class EncodedImage(ProgramImage):
         shape: the shape of the upright image.
         encoded, orientation, on_mistake, is_sound: the arguments.
         error: why the file couldn't be decoded; None if there is no error.
+        on_decode: is called at the first decode, with the file and the box that is decoded, None for the whole image.
     """
+
+    on_decode: OnDecode | None = None
 
     def __init__(
         self, encoded: Encoded, orientation: int = 1, on_mistake: OnMistake | None = None, is_sound: bool = False
@@ -201,6 +205,9 @@ class EncodedImage(ProgramImage):
         if self._parts.add(program.box, whole_is_there=self._whole is not None) and not self.decode():
             self._whole = self._decode_by_library()
         whole = self._whole
+        if self.on_decode is not None:
+            self.on_decode(self.encoded, program.box if whole is None else None)
+            self.on_decode = None
         if isinstance(whole, Image.Image):
             return run_on_image(program, whole, out, in_rows=in_rows)
         encoded = self.encoded if whole is None else Decoded(whole)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 import tarfile
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,11 @@ from packed_copies import damaged, packed_jpegs
 from PIL import Image
 from plain_and_hooked import assert_same, epoch
 from torch.utils.data import Dataset
-from torchvision_here import torchvision
+from torchvision_here import module, torchvision
 from torchvision_io_here import why_not
 
 import fastpipe
-from fastpipe.core.packed import pack
+from fastpipe.core.packed import is_packed, pack
 from fastpipe.hooks.ledger import LEDGER
 
 pytestmark = [pytest.mark.needs_core, pytest.mark.usefixtures("fresh_ledger")]
@@ -197,6 +199,103 @@ def test_spawned_workers(folders: tuple[Path, Path]) -> None:
 
 def _samples(samples: Any) -> list[Any]:
     return [np.asarray(sample) if isinstance(sample, Image.Image) else sample for sample in samples]
+
+
+class OfRows(Dataset[Any]):
+    """A user's own class over encoded images."""
+
+    def __init__(self, rows: list[bytes]) -> None:
+        self.rows, self.transform = rows, _transform()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.transform(Image.open(io.BytesIO(self.rows[index])).convert("RGB")), index
+
+
+def _files(root: Path) -> list[Path]:
+    return sorted(root.rglob("*.*"))
+
+
+def _parquet(root: Path, folder: Path) -> Path:
+    """A Parquet file of Hugging Face's with a folder's images and labels."""
+    datasets = pytest.importorskip("datasets")
+    rows = [
+        {"image": {"bytes": path.read_bytes(), "path": path.name}, "label": "ab".index(path.parent.name)}
+        for path in _files(root)
+    ]
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])})
+    path = folder / root.name / "train.parquet"
+    path.parent.mkdir()
+    datasets.Dataset.from_list(rows, features=features).to_parquet(path)
+    return path
+
+
+def _tar(root: Path, folder: Path) -> Path:
+    path = folder / f"{root.name}.tar"
+    with tarfile.open(path, "w") as archive:
+        for file in _files(root):
+            archive.add(file, file.relative_to(root))
+    return path
+
+
+@pytest.mark.parametrize("reader", ["folder", "tar", "hfds"])
+def test_timms_readers(folders: tuple[Path, Path], tmp_path: Path, reader: str) -> None:
+    pytest.importorskip("timm")
+    kind = module("timm.data").ImageDataset
+
+    def dataset(root: Path) -> Any:
+        if reader == "hfds":
+            source = f"hfds/{_parquet(root, tmp_path).parent}"
+            return kind(str(tmp_path / f"{root.name}-cache"), source, transform=_transform())
+        return kind(str(_tar(root, tmp_path) if reader == "tar" else root), transform=_transform())
+
+    expected, state = epoch(dataset(folders[0]))
+    with fastpipe.install():
+        made, after = epoch(dataset(folders[1]))
+    assert_same(made, expected)
+    assert after.draws_like(state)
+    assert _no_check_differed()
+
+
+def _of_zip(root: Path, folder: Path) -> list[bytes]:
+    with zipfile.ZipFile(folder / f"{root.name}.zip", "w") as archive:
+        for file in _files(root):
+            archive.write(file, file.name)
+    with zipfile.ZipFile(folder / f"{root.name}.zip") as archive:
+        return [archive.read(name) for name in archive.namelist()]
+
+
+def _of_pandas(root: Path, folder: Path) -> list[bytes]:
+    frame = pytest.importorskip("pandas").read_parquet(_parquet(root, folder))
+    return [row["bytes"] for row in frame["image"]]
+
+
+def _of_pyarrow(root: Path, folder: Path) -> list[bytes]:
+    table = pytest.importorskip("pyarrow.parquet").read_table(_parquet(root, folder))
+    return [row["bytes"] for row in table["image"].to_pylist()]
+
+
+def _of_lmdb(root: Path, folder: Path) -> list[bytes]:
+    with pytest.importorskip("lmdb").open(str(folder / root.name), map_size=1 << 26) as database:
+        with database.begin(write=True) as writing:
+            for file in _files(root):
+                writing.put(file.name.encode(), file.read_bytes())
+        with database.begin() as reading:
+            return [value for _, value in reading.cursor()]
+
+
+@pytest.mark.parametrize("rows", [_of_zip, _of_pandas, _of_pyarrow, _of_lmdb])
+def test_rows_of_bytes(folders: tuple[Path, Path], tmp_path: Path, rows: Callable[[Path, Path], list[bytes]]) -> None:
+    jpegs, packed = (OfRows(rows(root, tmp_path)) for root in folders)
+    assert sum(map(is_packed, packed.rows)) > COUNT // 2
+    expected, state = epoch(jpegs)
+    with fastpipe.install():
+        made, after = epoch(packed)
+    assert_same(made, expected)
+    assert after.draws_like(state)
+    assert _no_check_differed()
 
 
 def test_webdataset(folders: tuple[Path, Path], tmp_path: Path) -> None:

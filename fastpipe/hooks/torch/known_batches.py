@@ -11,6 +11,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -28,6 +29,7 @@ from fastpipe.hooks.torch.fetchers import Fetcher, once_a_fetcher
 from fastpipe.hooks.torchvision.compose_calls import calls_back
 from fastpipe.interop.datasets import known_class
 from fastpipe.interop.datasets.known import Files, KnownClass, NotConvertible
+from fastpipe.loading.load_batch import load_batch
 from fastpipe.mistakes import attempt
 from fastpipe.plain_lookup import own_attribute
 from fastpipe.rng import GeneratorStates
@@ -120,9 +122,8 @@ class KnownBatches:
 
     @staticmethod
     def _site(dataset: object) -> Site:
-        root = own_attribute(dataset, "root")
-        where = f"({os.fspath(root)})" if root and isinstance(root, (str, os.PathLike)) else ""
-        return LEDGER.site("dataset", type(dataset).__name__ + where)
+        root = _root_of(dataset)
+        return LEDGER.site("dataset", type(dataset).__name__ + (f"({root})" if root else ""))
 
     def _is_as_plain(
         self,
@@ -140,6 +141,8 @@ class KnownBatches:
                 check_call(site, ours, plain, site.name)
                 if site.is_off:
                     break
+                if isinstance(source, _Files):
+                    source.measure_packed(number, site, before, _root_of(self.dataset))
         finally:
             before.restore()
         return not site.is_off
@@ -201,6 +204,12 @@ def known_batches(fetcher: Fetcher) -> KnownBatches:
     return KnownBatches(fetcher.dataset)
 
 
+def _root_of(dataset: object) -> str:
+    """A dataset's folder; ``""`` if it says none."""
+    root = own_attribute(dataset, "root")
+    return str(os.fspath(root)) if root and isinstance(root, (str, os.PathLike)) else ""
+
+
 class _Arrays:
     """fastpipe's dataset made from a library's dataset in memory; valid until the library's has other arrays."""
 
@@ -225,6 +234,18 @@ class _Files(ImageDataset):
     def set_rows(self, rows: Iterable[tuple[str | os.PathLike[str], object]]) -> None:
         """Sets the path and target of each sample."""
         self._rows[:] = [(os.fspath(path), target) for path, target in rows]
+
+    def measure_packed(self, number: int, site: Site, states: GeneratorStates, root: str) -> None:
+        """Measures what packing would give a sample that is made from these states of the generators."""
+        path, _ = self._rows[number]
+        transform = self.transform
+        assert transform is not None  # it gives tensors
+
+        def make(data: bytes) -> object:
+            states.restore()
+            return load_batch([data], transform, threads=1)
+
+        site.packing.measure(Path(path).read_bytes(), make, path, root)
 
     def __len__(self) -> int:
         return len(self._rows)

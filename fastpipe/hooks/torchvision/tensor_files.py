@@ -192,7 +192,9 @@ class TensorFiles:
         # torchvision raises here for a damaged file: so a JPEG's scan is checked, and other files are decoded.
         if not (found.is_packed or found.is_intact() or image.decode()):
             return "a damaged file"
-        account = SiteAccount.of_file(site, library, site.is_check_due())
+        is_due = site.is_check_due()
+        image.on_decode = site.note_decode if is_due else None
+        account = SiteAccount.of_file(site, library, is_due)
         return pending_tensor(Record.of(TensorSource.of_file(image, channels), account))
 
     def _library(self, data: bytes, given: dict[str, object]) -> Callable[[], torch.Tensor]:
