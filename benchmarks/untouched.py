@@ -66,6 +66,8 @@ MARKS = {
     "decode_image": 3,
     "cv2_albumentations": 2.2,
     "cifar": 6,
+    "numpy_samples": 1.2,
+    "sixteen_bits": 1.8,
 }
 """The expected speed-up of each script in one process; with workers of torch's own loader, 0.9 times it."""
 PACKED_MARKS = {

@@ -10,6 +10,7 @@ import copyreg
 import io
 import operator
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -59,6 +60,8 @@ BYTES: Held[LazySource] = Held(MOST_BYTES, LazySource.let_go)
 
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL._imaging import ImagingCore
 
     _Base = ImageFile.ImageFile
@@ -136,7 +139,8 @@ class LazyFile(_Base):
             self._fastpipe_refusal = f"{self.format} that fastpipe's core doesn't decode"
             return None
         data, header, is_sound = found.data, found.stored, found.is_intact()
-        if not is_sound and not (header.format == "PNG" and _is_whole_png(data, header)):
+        is_deep = self._mode == SIXTEEN_BITS  # decoded at once, with a look at the checksums
+        if not is_sound and not (header.format == "PNG" and _is_whole_png(data, header, with_checksums=not is_deep)):
             self._fastpipe_refusal = f"{self.format} that may be damaged, or has more after its pixels"
             return None
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
@@ -371,9 +375,10 @@ class LazyPng(LazyFile, PngImagePlugin.PngImageFile):
             return
         begun = clock()
         samples = core.read_uint16(source.encoded.content, source.encoded.header, channels=1)
-        if isinstance(samples, str):  # refused
+        if isinstance(samples, str):
+            self._fastpipe_refusal = f"PNG of 16 bits that fastpipe's core doesn't decode: {samples}"
             return
-        image = Image.frombytes(self._mode, self._size, samples.tobytes(), "raw", "I;16N")
+        image = _of_samples(samples, self._mode)
         if source.check is not None:
             info = copied_info(self)
             record = ImageRecord(source, calls=(OnInfo(info, _as_it_is),), checked_info=info)
@@ -407,6 +412,14 @@ for _kind in (LazyJpeg, LazyPng):  # named as Pillow's classes are
     _kind.__name__ = _kind._fastpipe_pillow.__name__
 
 
+def _of_samples(samples: NDArray[np.uint16], mode: str) -> Image.Image:
+    """An image on the memory of an array of its own."""
+    size = samples.shape[1], samples.shape[0]
+    if sys.byteorder == "big":  # Pillow keeps the low byte first
+        return Image.frombytes(mode, size, samples.tobytes(), "raw", "I;16N")
+    return Image.frombuffer(mode, size, samples, "raw", mode, 0, 1)
+
+
 def _opened(kind: type[ImageFile.ImageFile], filename: str | bytes, data: bytes) -> Image.Image:
     return kind(jpeg_file(data, filename), filename)
 
@@ -437,7 +450,7 @@ def begin_lazy(
         own["_fastpipe_on_refusal"] = on_refusal
 
 
-def _is_whole_png(data: bytes, header: Header) -> bool:
+def _is_whole_png(data: bytes, header: Header, with_checksums: bool = True) -> bool:
     """True if a PNG is complete and undamaged, and ends after its pixels, so that Pillow needn't raise."""
     if header.data_offset < 0:
         return False
@@ -446,7 +459,8 @@ def _is_whole_png(data: bytes, header: Header) -> bool:
     while kind == b"IDAT" and position + 12 <= len(data):
         length, kind = unpack_from(">I4s", data, position)
         end = position + 12 + length
-        if kind == b"IDAT" and crc32(view[position + 4 : end - 4]) != int.from_bytes(view[end - 4 : end], "big"):
+        told = int.from_bytes(view[end - 4 : end], "big")
+        if kind == b"IDAT" and with_checksums and crc32(view[position + 4 : end - 4]) != told:
             return False
         position = end
     return kind == b"IEND"

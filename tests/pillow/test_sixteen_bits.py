@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import pickle
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -132,3 +134,31 @@ def test_it_is_checked_and_counted(tmp_path: Path) -> None:
         assert site.images == images + 3
         assert site.checked - checked <= 2
         assert site.differed == differed
+
+
+def test_pixels_that_are_set_are_the_images_own() -> None:
+    images = [fastpipe.open_image(FILES["plain"]) for _ in range(2)]
+    for image in images:
+        image.load()
+    before, copy = np.asarray(images[0]), images[0].copy()
+    images[0].putpixel((0, 0), 7)
+    assert images[0].getpixel((0, 0)) == 7
+    for other in (before, np.asarray(copy), np.asarray(images[1])):
+        np.testing.assert_array_equal(other, SAMPLES, strict=True)
+
+
+def test_an_interlaced_file_is_pillows_and_the_report_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "interlaced.png"
+    path.write_bytes(interlaced())
+    expected = np.asarray(Image.open(path))
+    with fastpipe.install():
+        np.testing.assert_array_equal(np.asarray(Image.open(path)), expected, strict=True)
+        reasons = [reason for site in LEDGER.total()[0] for reason in site.left]
+    assert any("PNG of 16 bits that fastpipe's core doesn't decode" in one for one in reasons), reasons
+
+
+def interlaced() -> bytes:
+    """A gray PNG of 16 bits in seven passes, of which one pixel is in the first only."""
+    head = struct.pack(">IIBBBBB", 1, 1, 16, 0, 0, 0, 1)
+    chunks = (b"IHDR", head), (b"IDAT", zlib.compress(b"\0\1\2")), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(corpus.chunk(*one) for one in chunks)
