@@ -35,7 +35,7 @@ class Radiographs(Dataset):
 def radiographs_of(photos, folder):
     """Gray PNGs of 12 in 16 bits, made of photos, with a sensor's noise."""
     names = [str(folder / f"{number}.png") for number in range(len(photos))]
-    for number, (name, photo) in enumerate(zip(names, photos)):
+    for number, (name, photo) in enumerate(zip(names, photos, strict=False)):
         gray = np.asarray(Image.open(photo).convert("L").resize((1024, 960), Image.Resampling.BICUBIC), np.float32)
         gray = gray * 16 + np.random.default_rng(number).normal(0, 6, gray.shape)
         Image.fromarray(gray.clip(0, MOST).astype(np.uint16)).save(name)
