@@ -12,7 +12,7 @@ from fastpipe.hooks.checking import check_call, plain_image
 from fastpipe.hooks.class_checks import is_array, is_pillow_image
 from fastpipe.hooks.library_functions import is_librarys
 from fastpipe.hooks.patches import Function, Patches
-from fastpipe.hooks.torchvision.compose_calls import CallsByObject, ComposeCalls, Composed, calls_back
+from fastpipe.hooks.torchvision.compose_calls import CallsByObject, ComposeCalls, Composed
 from fastpipe.hooks.torchvision.pending_tensors import call_on_pending, record_functions
 from fastpipe.mistakes import attempt
 from fastpipe.pending import is_pending
@@ -93,7 +93,7 @@ def _call_with_sample(calls: ComposeCalls, compose: Composed, inputs: tuple[obje
     if plan is None:
         return plain(compose, *inputs)
     own = partial(calls.ours(compose), *inputs)
-    calls_users = len(plan.runs) > 1 or calls_back(compose.transforms)
+    calls_users = calls.call_users(plan, compose.transforms)
     if site.is_check_due() and not calls_users:
         twin, seconds = plain_image(_image_of(inputs))
         if twin is not None:

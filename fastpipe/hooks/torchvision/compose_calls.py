@@ -58,6 +58,7 @@ class ComposeCalls:
         self._account = SiteAccount(self.site)
         self._call: ComposePlan | None = None
         self._ours: Forward | None = None
+        self._call_users: bool | None = None
         self._originals: Originals | None = None
         self._why_unknown = ""
 
@@ -76,7 +77,7 @@ class ComposeCalls:
         if not isinstance(members, plans.LISTS):
             return None
         if self._call is None or self._originals is None or not self._call.holds(members):
-            self._call, self._ours = plans.ComposePlan(members), None
+            self._call, self._ours, self._call_users = plans.ComposePlan(members), None, None
             self._originals = _originals_of(
                 frozenset(type(one) for member in members for one in plans.all_within(member))
             )
@@ -88,6 +89,12 @@ class ComposeCalls:
             self.site.count_plain("somebody has replaced a function that its library goes through")
             return None
         return self._call
+
+    def call_users(self, plan: ComposePlan, members: Iterable[object]) -> bool:
+        """True if the planned members are the user's, or call the user's functions, and must run once."""
+        if self._call_users is None:
+            self._call_users = len(plan.runs) > 1 or calls_back(members)
+        return self._call_users
 
     def on_image(self, compose: Composed, image: object, plain: Forward) -> object:
         """Applies the transforms to an image.
