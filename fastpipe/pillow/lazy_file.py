@@ -31,7 +31,6 @@ from fastpipe.pillow.image_record import ImageRecord, OnInfo, PlainCall
 from fastpipe.pillow.lazy_image import (
     PILLOWS_LOAD,
     ArrayInterface,
-    Claimed,
     LazyImage,
     PendingPixels,
     info_for_next,
@@ -40,6 +39,7 @@ from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.pillow.packed_files import jpeg_file
 from fastpipe.pillow.unread import UnreadJpeg
 from fastpipe.plain_way import own_function
+from fastpipe.program.claims import Claimed
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.encoded_image import OnMistake
 from fastpipe.program.on_image import copied_info, is_transparent
@@ -203,7 +203,7 @@ class LazyFile(_Base):
         return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
     def _fastpipe_claim(self, *given: Any) -> Claimed | None:
-        """See `LazyImage._fastpipe_claim`."""
+        """See `fastpipe.program.claims.ClaimsSteps`."""
         lazy = self._fastpipe_lazy()
         return None if lazy is None else lazy._fastpipe_claim(*given)
 

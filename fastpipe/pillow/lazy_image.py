@@ -32,6 +32,7 @@ from fastpipe.pillow.method_arguments import (
     whole_size,
 )
 from fastpipe.plain_way import own_function
+from fastpipe.program.claims import Claimed
 from fastpipe.program.core_job import claimed_by_core, core_has
 from fastpipe.program.encoded_image import LoadedPixels
 from fastpipe.program.on_image import Info, copied_info, is_transparent, to_array
@@ -57,9 +58,6 @@ Color: TypeAlias = "float | tuple[float, ...] | str | None"
 
 ArrayInterface: TypeAlias = "dict[str, str | bytes | int | tuple[int, ...]]"
 """The values of an ``__array_interface__``."""
-
-Claimed: TypeAlias = tuple[object, int, bool]
-"""The core's result of an image's next steps, their number, and whether it was converted, too."""
 
 
 def _unless_replaced(
@@ -167,12 +165,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         out: torch.Tensor | None = None,
         in_rows: bool = False,
     ) -> Claimed | None:
-        """Runs steps and a conversion on a box of the image, directly from the file, if the core has all of them.
-
-        Returns:
-            The result, the number of steps, and whether it was converted, too; a lazy image if the result can be one.
-            None if the image's pixels have to be used.
-        """
+        """Runs steps without the image's pixels: see `fastpipe.program.claims.ClaimsSteps`."""
         record = image_record_of(self)
         if record is None:
             return None

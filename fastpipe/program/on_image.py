@@ -21,6 +21,7 @@ from fastpipe.mistakes import plain_instead
 from fastpipe.ops import AsTvImage, Operation, TensorConversion, memo_of
 from fastpipe.ops.base import ImageJobs
 from fastpipe.plain_way import is_plain
+from fastpipe.program.claims import Claimed, claim_of
 from fastpipe.program.core_job import LoadedImage, fill_from_pixels, pillow_sink, tensor_sink, write_new_image
 from fastpipe.program.lower import lower
 from fastpipe.program.prepared import prepared, prepared_program
@@ -109,7 +110,7 @@ def _run_again(
     program: Program, image: LoadedImage, in_rows: bool, jobs: ImageJobs
 ) -> torch.Tensor | Image.Image | None:
     """`run_on_image` by a job that is cached with the program, or made now; None if there can be no such job."""
-    if not core.available() or hasattr(type(image), "_fastpipe_claim"):
+    if not core.available() or claim_of(type(image)) is not None:
         return None
     key = (image.strides, in_rows) if isinstance(image, np.ndarray) else in_rows
     job = jobs.get(key)
@@ -151,7 +152,7 @@ def run_operation(operation: Operation, image: object, box: Box | None = None) -
         if jobs:
             job = jobs.get((image.mode, image.size))
             if job and core.available() and not is_transparent(image):
-                again = None if hasattr(type(image), "_fastpipe_claim") else job.run_on(image)
+                again = None if claim_of(type(image)) is not None else job.run_on(image)
                 if isinstance(again, Image.Image):  # as no single operation ends in a tensor
                     return again
         shape = shape_of(image)
@@ -272,7 +273,7 @@ def _claimed(
     out: torch.Tensor | None,
     in_rows: bool,
     keeps_info: bool = True,
-) -> tuple[object, int, bool]:
+) -> Claimed:
     """Runs the first steps by the core; returns the result, the number of steps, and whether it was converted, too.
 
     Args:
@@ -280,9 +281,9 @@ def _claimed(
         shape: the shape of the image, or of the box.
         keeps_info: a resulting PIL image gets the image's ``info``; a lazy image's result has it in any case.
     """
-    run_prefix = getattr(type(image), "_fastpipe_claim", None)
-    if run_prefix is not None:  # a lazy image can do it without its pixels: see `fastpipe.pillow.lazy_image`
-        claimed: tuple[object, int, bool] | None = run_prefix(image, box, steps, conversion, out, in_rows)
+    claim = claim_of(type(image))
+    if claim is not None:
+        claimed = claim(image, box, steps, conversion, out, in_rows)
         if claimed is not None:
             return claimed
     job = core.thread_job()
