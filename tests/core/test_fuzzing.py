@@ -1,4 +1,4 @@
-"""The core's own fuzzers: that they run, and see what they are made to see. See CONTRIBUTING.md."""
+"""The core's own fuzzers: that they run, and see what they are made to see. See tests/fuzz/README.md."""
 
 from __future__ import annotations
 

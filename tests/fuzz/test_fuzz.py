@@ -1,4 +1,4 @@
-"""The share of the fuzzing that runs each time, and the harness's own tests. See CONTRIBUTING.md."""
+"""The share of the fuzzing that runs each time, and the harness's own tests. See tests/fuzz/README.md."""
 
 from __future__ import annotations
 
