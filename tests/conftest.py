@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,22 @@ settings.register_profile("quick", settings.get_profile("all"), max_examples=20)
 def pytest_configure(config: pytest.Config) -> None:
     """Without the slow tests, properties are tried on fewer examples, too; each test file is imported behind this."""
     settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
+
+
+_OF_EXTRAS = frozenset({"albumentations", "psutil", "pyarrow"})
+"""Packages that whole files of tests need, and that an environment as users have it may lack."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skips a file that imports a package that isn't installed here."""
+    report = yield
+    missing = re.search(r"No module named '(\w+)", str(report.longrepr)) if report.failed else None
+    if missing is not None and missing[1] in _OF_EXTRAS:
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 1, f"needs {missing[1]}")
+    return report
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+import hugging_face_here
 import numpy as np
 import pytest
 import torch
@@ -319,7 +320,7 @@ def test_webdataset(folders: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def test_hugging_face(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
+    datasets = hugging_face_here.datasets()
     found = []
     for root in folders:
         rows = [

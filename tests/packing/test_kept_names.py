@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+import hugging_face_here
 import numpy as np
 import pytest
 from PIL import Image
@@ -196,7 +197,7 @@ def test_parquet(tmp_path: Path, kind: str) -> None:
     source, target, back = (tmp_path / name for name in ("data/train.parquet", "packed/train.parquet", "back"))
     source.parent.mkdir()
     if kind == "hugging face":
-        datasets = pytest.importorskip("datasets")
+        datasets = hugging_face_here.datasets()
         rows = [
             {
                 "image": {"bytes": data, "path": f"{number}.jpg"},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+import hugging_face_here
 import pytest
 import torch
 from PIL import Image
@@ -41,7 +42,7 @@ def recipe() -> Any:
 
 def hugging_face(files: list[str], mode: str | None, as_bytes: bool = False) -> Any:
     """A data set whose function leaves the images in the batch."""
-    datasets = pytest.importorskip("datasets")
+    datasets = hugging_face_here.datasets()
     rows: list[Any] = [{"bytes": Path(file).read_bytes(), "path": None} for file in files] if as_bytes else files
     dataset = datasets.Dataset.from_dict({"image": rows, "label": list(range(len(files)))})
     dataset = dataset.cast_column("image", datasets.Image(mode=mode))

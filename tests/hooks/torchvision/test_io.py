@@ -16,6 +16,7 @@ from typing import Any
 import corpus
 import pytest
 import torch
+import torchvision_io_here
 from deep_png import GRAY, RGB, file_of, samples_of
 from hooks.tensor_images import (
     FILES,
@@ -34,7 +35,7 @@ from hooks.tensor_images import (
 )
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
-from torchvision_here import module, torchvision
+from torchvision_here import module
 
 import fastpipe
 from fastpipe.hooks.ledger import LEDGER
@@ -68,22 +69,6 @@ def test_an_image_without_pixels() -> None:
     assert type(image) is torch.Tensor
 
 
-def torchvision_dies_of(data: bytes) -> bool:
-    """True if torchvision's decoder crashes, as that of 0.29 does for damaged PNGs."""
-    if [*map(int, torchvision.__version__.split(".")[:2])] < [0, 29]:
-        return False
-    code = (
-        "import sys, torch; sys.path.insert(0, sys.argv[1]); import torchvision_io_here, torchvision\n"
-        "torchvision_io_here.why_not()\n"
-        "data = torch.frombuffer(bytearray(sys.stdin.buffer.read()), dtype=torch.uint8)\n"
-        "for mode in ('RGB', 'GRAY', 'UNCHANGED'):\n"
-        "    try: torchvision.io.decode_image(data, torchvision.io.ImageReadMode[mode])\n"
-        "    except RuntimeError: pass\n"
-    )
-    command = [sys.executable, "-c", code, str(Path(__file__).parents[2])]
-    return subprocess.run(command, input=data, capture_output=True, check=False).returncode < 0
-
-
 MODES = ("UNCHANGED", "RGB", "GRAY", "GRAY_ALPHA", "RGBA")
 
 
@@ -91,8 +76,8 @@ MODES = ("UNCHANGED", "RGB", "GRAY", "GRAY_ALPHA", "RGBA")
 def test_files_are_torchvisions(name: str, tmp_path: Path) -> None:
     """Same pixels, types and strides, or the same error, at the same call."""
     data = FILES[name]
-    if data.startswith(b"\x89PNG") and name not in corpus.sound_files() and torchvision_dies_of(data):
-        pytest.skip("torchvision's own decoder ends the process for this damaged PNG")
+    if name not in corpus.sound_files():
+        torchvision_io_here.skip_where_torchvision_dies_of(data)
     # Of palettes in other modes torchvision's memory is as it was.
     for mode, turned in itertools.product(("RGB",) if "palette" in name else MODES, (False, True)):
         arguments = {"mode": mode, "apply_exif_orientation": turned}
@@ -183,6 +168,7 @@ def test_sixteen_bits_are_torchvisions(kind: int) -> None:
                 is_known = mode in ("UNCHANGED", "RGB") or (mode == "GRAY" and kind == GRAY)
                 assert (counted.images > images) == (is_known and not before), mode
     for damaged in (data[:-20], data[:60], data[:-14] + b"x" + data[-13:]):
+        torchvision_io_here.skip_where_torchvision_dies_of(damaged)
         assert outcome(lambda damaged=damaged: opened(damaged)) == outcome(
             lambda damaged=damaged: plainly_opened(damaged)
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import hugging_face_here
 import pytest
 import torch
 import torchvision_here
@@ -56,7 +57,7 @@ def test_explain_takes_what_convert_takes(make: Make, name: str):
 
 
 def test_explain_takes_other_libraries_data_sets(tmp_path: Any):
-    hf = pytest.importorskip("datasets")
+    hf = hugging_face_here.datasets()
     table = hf.Dataset.from_dict({"image": [None]}, features=hf.Features({"image": hf.Image()}))
     shown = table.with_transform(len)
     for given in (shown, DataLoader(shown), fastpipe.convert(shown)):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+import hugging_face_here
 import pytest
 import torch
 import torchvision_here
@@ -121,7 +122,7 @@ def test_timm_s_loader_gets_ours_within(timm: Any, photos: Path, prefetches: boo
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    hf = pytest.importorskip("datasets")
+    hf = hugging_face_here.datasets()
     folder = tmp_path_factory.mktemp("hf")
     images: list[Any] = []
     for number in range(6):
@@ -183,7 +184,7 @@ def test_images_are_pillow_s_with_their_pixels(table: Any):
     def seen(batch: dict[str, Any]) -> dict[str, Any]:
         return {"image": batch["image"], "size": [(image.mode, image.size) for image in batch["image"]]}
 
-    hf = pytest.importorskip("datasets")
+    hf = hugging_face_here.datasets()
     for shown in (table, table.cast_column("image", hf.Image(mode="L"))):
         theirs = shown.with_transform(seen)
         ours = fastpipe.convert(theirs)
@@ -192,7 +193,7 @@ def test_images_are_pillow_s_with_their_pixels(table: Any):
 
 
 def test_a_column_with_none_and_chosen_columns_are_the_same(table: Any):
-    hf = pytest.importorskip("datasets")
+    hf = hugging_face_here.datasets()
     rows = {"image": [None, table[0]["image"]], "label": [1, 2]}
     theirs = hf.Dataset.from_dict(rows, features=hf.Features({"image": hf.Image(), "label": hf.Value("int64")}))
     theirs.set_transform(

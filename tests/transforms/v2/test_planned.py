@@ -81,7 +81,7 @@ def _quick() -> Iterator[tuple[Any, str]]:
     yield v2.Normalize(MEAN, STD), "float"
     yield v2.PILToTensor(), "pil"
     yield v2.RandAugment(3, 12), "pil"
-    yield v2.RandAugment(2, 30, 31, "bilinear", (1, 2, 3)), "pil"
+    yield v2.RandAugment(2, 30, 31, v2.InterpolationMode.BILINEAR, (1, 2, 3)), "pil"
     yield v2.RandomCrop((20, 31)), "pil"
     yield v2.RandomCrop((20, 31), padding=3), "pil"
     yield v2.RandomErasing(p=0.8), "float"
@@ -90,7 +90,7 @@ def _quick() -> Iterator[tuple[Any, str]]:
     yield v2.RandomHorizontalFlip(0.2), "tensor"
     yield v2.RandomVerticalFlip(), "pil"
     yield v2.RandomResizedCrop((20, 30)), "pil"
-    yield v2.RandomResizedCrop(20, (0.5, 0.9), (0.2, 0.3), "bicubic"), "pil"
+    yield v2.RandomResizedCrop(20, (0.5, 0.9), (0.2, 0.3), v2.InterpolationMode.BICUBIC), "pil"
     yield v2.Resize(17), "pil"
     yield v2.Resize((40, 50)), "pil"
     yield v2.ToDtype(torch.float32, scale=True), "tensor"
@@ -101,7 +101,7 @@ def _quick() -> Iterator[tuple[Any, str]]:
         warnings.simplefilter("ignore")
         yield v2.ToTensor(), "pil"
     yield v2.TrivialAugmentWide(), "pil"
-    yield v2.TrivialAugmentWide(20, "bilinear", 7), "pil"
+    yield v2.TrivialAugmentWide(20, v2.InterpolationMode.BILINEAR, 7), "pil"
 
 
 @pytest.mark.parametrize(("transform", "stage"), list(_quick()), ids=lambda value: type(value).__name__)
