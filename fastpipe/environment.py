@@ -54,10 +54,10 @@ SHARED_MEMORY = "/dev/shm"
 
 @functools.cache
 def opencv() -> Any:
-    """The module ``cv2``, whichever package it comes from; None where there is none, or only the rest of one."""
+    """The module ``cv2``, whichever package it comes from; None where there is none, or one that can't be used."""
     try:
         import cv2
-    except ImportError:
+    except Exception:  # one that was built for another numpy raises more than ImportError
         return None
     return cv2 if hasattr(cv2, "setNumThreads") else None
 

@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
 
 
-_OF_EXTRAS = frozenset({"albumentations", "psutil", "pyarrow"})
+_OF_EXTRAS = frozenset({"albumentations", "matplotlib", "psutil", "pyarrow", "scipy", "timm", "transformers"})
 """Packages that whole files of tests need, and that an environment as users have it may lack."""
 
 
