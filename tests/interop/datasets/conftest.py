@@ -12,7 +12,6 @@ from typing import Any
 import corpus
 import numpy as np
 import pytest
-import scipy.io
 import torch
 import torchvision_here
 from PIL import Image
@@ -32,6 +31,11 @@ def fresh_account(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     LEDGER.notes.clear()
     yield
     fastpipe.uninstall()
+
+
+def savemat(file: Path, values: dict[str, Any]) -> None:
+    """Writes a file of MATLAB's, or skips the test."""
+    pytest.importorskip("scipy.io", reason="SciPy isn't installed").savemat(file, values)
 
 
 def photo(path: Path, seed: int, height: int = 60, width: int = 83, **options: Any) -> None:
@@ -89,7 +93,7 @@ def qmnist(root: Path) -> Path:
 def svhn(root: Path) -> Path:
     rng = np.random.default_rng(2)
     images = rng.integers(0, 256, (32, 32, 3, 6)).astype(np.uint8)
-    scipy.io.savemat(root / "train_32x32.mat", {"X": images, "y": np.array([[1], [10], [3], [4], [5], [6]], np.uint8)})
+    savemat(root / "train_32x32.mat", {"X": images, "y": np.array([[1], [10], [3], [4], [5], [6]], np.uint8)})
     return root
 
 
@@ -157,8 +161,8 @@ def flowers(root: Path) -> Path:
     base = root / "flowers-102"
     for number in range(1, 5):
         photo(base / "jpg" / f"image_{number:05d}.jpg", number)
-    scipy.io.savemat(base / "imagelabels.mat", {"labels": np.array([3, 1, 2, 1])})
-    scipy.io.savemat(base / "setid.mat", {"trnid": np.array([1, 4, 2]), "valid": [3], "tstid": [3]})
+    savemat(base / "imagelabels.mat", {"labels": np.array([3, 1, 2, 1])})
+    savemat(base / "setid.mat", {"trnid": np.array([1, 4, 2]), "valid": [3], "tstid": [3]})
     return root
 
 
