@@ -91,13 +91,6 @@ class ImageRecord:
     def is_file(self) -> bool:
         return not self.steps
 
-    @property
-    def is_kept(self) -> bool:
-        return self.kept is not None
-
-    def exists(self) -> bool:
-        return self.owner() is not None
-
     def needs_pixels(self) -> bool:
         """True if the image has been used before, so that it is to get its pixels now."""
         return bool(self.uses and self.steps)

@@ -216,13 +216,6 @@ class Record(PendingWork):
     def is_file(self) -> bool:
         return self.source.is_file and not self.steps
 
-    @property
-    def is_kept(self) -> bool:
-        return self.kept is not None
-
-    def exists(self) -> bool:
-        return self.owner() is not None
-
     def keep(self) -> None:
         if self.made is None:
             self.result()

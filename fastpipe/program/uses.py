@@ -64,11 +64,12 @@ class Recorded(Protocol):
         """True if nothing is recorded yet."""
 
     @property
-    def is_kept(self) -> bool:
-        """True if its pixels are there for its children."""
+    def kept(self) -> object:
+        """Its pixels, for its children; None until they are kept."""
 
-    def exists(self) -> bool:
-        """True if the image or the tensor still exists, so that somebody may use it."""
+    @property
+    def owner(self) -> Callable[[], object]:
+        """Returns the image or the tensor; None if it is gone, so that nobody can use it."""
 
     def keep(self) -> None:
         """Makes the pixels, and gives them to the image or the tensor, if it exists, and to its children."""
@@ -87,12 +88,12 @@ def start_of_child(record: Recorded | None) -> Recorded | None:
         The record with pixels to start from; None to start from the file.
     """
     chain: list[Recorded] = []
-    while record is not None and not record.is_kept:
+    while record is not None and record.kept is None:
         chain.append(record)
         record = record.parent
     for one in reversed(chain):
         one.uses += 1
-        if one.uses > 1 and not one.is_file and (one.children > 1 or one.exists()):
+        if one.uses > 1 and not one.is_file and (one.children > 1 or one.owner() is not None):
             one.keep()
             record = one
     return record
@@ -100,6 +101,6 @@ def start_of_child(record: Recorded | None) -> Recorded | None:
 
 def is_unused(record: Recorded | None) -> bool:
     """True if neither a record nor what it was made from has been used, so that a use starts from the file."""
-    while record is not None and not record.is_kept and (record.is_file or not record.uses):
+    while record is not None and record.kept is None and (record.is_file or not record.uses):
         record = record.parent
     return record is None
