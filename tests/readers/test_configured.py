@@ -16,7 +16,7 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import config, readers
-from fastpipe.cli import _config_file
+from fastpipe.cli.configure import _show
 from fastpipe.config import MachineConfig
 from fastpipe.errors import FastpipeWarning, UnknownReaderError
 from fastpipe.readers import _decode, registry
@@ -148,7 +148,7 @@ def test_a_file_that_can_not_be_followed_warns_once(
             assert np.array_equal(image, np.asarray(Image.open(path).convert("RGB")))
     told = [str(one.message) for one in caught if str(file) in str(one.message)]
     assert len(told) == (kind != "empty")
-    _config_file.show(None, quiet=False)
+    _show(None, quiet=False)
     assert kind == "empty" or str(file) in capsys.readouterr().out.replace("\n", "")
     config._current.cache_clear()
 
