@@ -82,6 +82,8 @@ class FloatResize(enum.IntFlag):
     HFLIP = 32
     VFLIP = 64
     MULTIPLY = 128
+    CUBIC = 256
+    FUSED_WEIGHTS = 512
 
 
 def resize_floats(
@@ -93,7 +95,7 @@ def resize_floats(
     rounding: FloatRounding,
     values: FloatResize = FloatResize.FLOATS,
 ) -> bool:
-    """Runs torch's antialiased, bilinear ``interpolate`` on float32 images, or on bytes made floats.
+    """Runs torch's antialiased ``interpolate`` on float32 images, or on bytes made floats: bilinear or bicubic.
 
     Args:
         context: the context whose scratch memory is used.
@@ -104,7 +106,8 @@ def resize_floats(
         out: address of the result, which doesn't overlap.
         rounding: as this torch rounds.
         values: INTERLEAVED if a pixel's channels follow each other in the result; FROM_BYTES for an image of bytes;
-            TO_BYTES for a result of bytes, rounded to nearest even.
+            TO_BYTES for a result of bytes, rounded to nearest even; CUBIC for a bicubic filter, whose result is of
+            floats, with FUSED_WEIGHTS if this torch computes its weights so.
     """
     steps, sizes = (ctypes.c_int64 * 3)(*strides), (ctypes.c_int32 * 5)(*shape)
     return done(native().fpc_resize_floats(context.address, image, steps, sizes, int(rounding) | int(values), out))

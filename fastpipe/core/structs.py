@@ -6,7 +6,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import TypeAlias, TypeVar
 
-ABI = 24
+ABI = 25
 """The FPC_ABI that the structs below belong to."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -24,8 +25,8 @@ def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> T
     """``torch.nn.functional.interpolate(batch, size, mode=mode, align_corners=False, antialias=antialias)`` of floats.
 
     Args:
-        batch: any tensor; float32 ``(N, C, H, W)`` may be resized. So may uint8: as v1 does it, which converts to
-            float32 before, and rounds to uint8 afterwards.
+        batch: any tensor; float32 ``(N, C, H, W)`` may be resized. So may uint8 by a bilinear filter: as v1 does it,
+            which converts to float32 before, and rounds to uint8 afterwards.
         size: the result's height and width.
         mode: torch's name of the interpolation.
         antialias: smooth before shrinking.
@@ -33,23 +34,34 @@ def resized(batch: Tensor, size: Sequence[int], mode: str, antialias: bool) -> T
     Returns:
         The result, in torch's memory layout; None if torch has to make it.
     """
-    if mode != "bilinear" or not antialias or batch.dtype not in _VALUES or batch.ndim != 4:
+    if not takes(batch.dtype, mode) or not antialias or batch.ndim != 4:
         return None
     if torch.get_num_threads() > MOST_THREADS:
         return None
     if batch.numel() == 0 or not planes.is_plain(batch) or batch.requires_grad or torch_modes_active():
         return None
-    form = rounding()
+    if mode == "bicubic":
+        form = cubic_rounding()
+    else:
+        sums = rounding()
+        form = None if sums is None else (sums, FloatResize.FLOATS)
     return None if form is None else _resized(batch, size, form)
 
 
+def takes(dtype: torch.dtype, mode: object) -> bool:
+    """True for a dtype whose antialiased resize by a filter `resized` may compute."""
+    return dtype is torch.float32 if mode == "bicubic" else mode == "bilinear" and dtype in _VALUES
+
+
+Form: TypeAlias = tuple[FloatRounding, FloatResize]
+"""How a resize's sums are rounded, and the filter, with how its weights are."""
 MOST_THREADS = 4
 """torch resizes and blurs with all of its threads, the core with one, which is at least four times as fast as one of
 torch's."""
 _VALUES = {torch.float32: FloatResize.FLOATS, torch.uint8: FloatResize.FROM_BYTES | FloatResize.TO_BYTES}
 
 
-def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor | None:
+def _resized(batch: Tensor, size: Sequence[int], form: Form) -> Tensor | None:
     images, channels, height, width = batch.shape
     new_height, new_width = size
     # torch itself gives wrong values for some images of one row or column.
@@ -74,8 +86,8 @@ def _resized(batch: Tensor, size: Sequence[int], form: FloatRounding) -> Tensor 
         (of_channel, of_row, of_column),
         (channels, height, width, new_height, new_width),
         out.data_ptr(),
-        form,
-        values | (FloatResize.INTERLEAVED if is_last else FloatResize.FLOATS),
+        form[0],
+        form[1] | values | (FloatResize.INTERLEAVED if is_last else FloatResize.FLOATS),
     )
     return out if done else None
 
@@ -174,17 +186,32 @@ def normalized(image: Tensor, mean: Tensor, std: Tensor) -> Tensor | None:
 
 @functools.cache
 def rounding() -> FloatRounding | None:
-    """The rounding by which this torch adds up a resize's products; None if the core doesn't have it."""
+    """The rounding by which this torch adds up a bilinear resize's products; None if the core doesn't have it."""
+    found = _form_of("bilinear", [(sums, FloatResize.FLOATS) for sums in _SUMS])
+    return None if found is None else found[0]
+
+
+@functools.cache
+def cubic_rounding() -> Form | None:
+    """The same for a bicubic resize, with how the weights are computed."""
+    filters = FloatResize.CUBIC | FloatResize.FUSED_WEIGHTS, FloatResize.CUBIC
+    return _form_of("bicubic", [(sums, weights) for weights in filters for sums in _SUMS])
+
+
+_SUMS = FloatRounding.FUSED_REST, FloatRounding.APART, FloatRounding.FUSED
+
+
+def _form_of(mode: str, forms: Sequence[Form]) -> Form | None:
     generator = torch.Generator().manual_seed(0)
     image = torch.randn((1, 3, 61, 83), generator=generator, dtype=torch.float32, device="cpu")
     layouts = image, image.contiguous(memory_format=torch.channels_last), image[..., 1:60, 2:79]
     sizes = (23, 40), (97, 64), (61, 12), (9, 120), (3, 2), (2, 83)
     pairs = [(batch, size) for batch in layouts for size in sizes]
     known = [
-        torch.nn.functional.interpolate(batch, size, mode="bilinear", align_corners=False, antialias=True)
+        torch.nn.functional.interpolate(batch, size, mode=mode, align_corners=False, antialias=True)
         for batch, size in pairs
     ]
-    for form in FloatRounding.FUSED_REST, FloatRounding.APART, FloatRounding.FUSED:
+    for form in forms:
         results = [_resized(*pair, form) for pair in pairs]
         if all(is_same(result, expected) for result, expected in zip(results, known, strict=True)):
             return form

@@ -247,7 +247,8 @@ def _resize(
     if not antialias or not planes.takes(image):
         return None
     if not resizes_natively(mode):
-        return _own_resize()(image, size, known, max_size, antialias) if mode == "bilinear" else None
+        can_resize = floats.takes(image.dtype, mode)
+        return _own_resize()(image, size, known, max_size, antialias) if can_resize else None
     before = tuple(image.shape[-2:])
     height, width = _geometry()._compute_resized_output_size(before, size=size, max_size=max_size)
     if (height, width) == before or height < 1 or width < 1:

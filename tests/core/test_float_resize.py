@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -25,11 +26,30 @@ FORMS = st.sampled_from([*FloatRounding])
 Floats = NDArray[np.float32]
 
 
-def taps(inputs: int, outputs: int) -> list[tuple[int, Floats]]:
+CUBIC = FloatResize.CUBIC, FloatResize.CUBIC | FloatResize.FUSED_WEIGHTS
+
+
+def multiply_add(x: Any, y: float, z: float, fused: bool) -> Any:
+    """The product of floats is exact in float64, and its sum nearly so."""
+    exact = np.float64(x) * y
+    return np.float32((exact if fused else np.float64(np.float32(exact))) + z)
+
+
+def cubic(x: Any, fused: bool) -> Any:
+    """``HelperInterpCubic::aa_filter`` of torch."""
+    if x < 1:
+        inner = multiply_add(x, 1.5, -2.5, fused)
+        return multiply_add(inner * x, np.float64(x), 1, fused)
+    inner = multiply_add(multiply_add(x, -0.5, 2.5, fused), np.float64(x), -4, fused)
+    return multiply_add(inner, np.float64(x), 2, fused) if x < 2 else np.float32(0)
+
+
+def taps(inputs: int, outputs: int, of_cubic: FloatResize = FloatResize.FLOATS) -> list[tuple[int, Floats]]:
     """The first input and the weights of each output: ``_compute_indices_min_size_weights_aa`` of torch, for float."""
-    one = np.float32(1)
+    one, fused = np.float32(1), bool(of_cubic & FloatResize.FUSED_WEIGHTS)
     scale = np.float32(inputs) / np.float32(outputs)
     support, inverse = max(scale, one), np.float32(1 / np.float64(scale)) if scale >= 1 else one
+    support = np.float32(2) * support if of_cubic else support
     found = []
     for output in range(outputs):
         center = np.float32(np.float64(scale) * (output + 0.5))
@@ -38,7 +58,8 @@ def taps(inputs: int, outputs: int) -> list[tuple[int, Floats]]:
         weights = []
         for place in range(start, end):
             away = abs(np.float32((np.float64(np.float32(place) - center) + 0.5) * np.float64(inverse)))
-            weights.append(one - away if away < 1 else np.float32(0))
+            linear = one - away if away < 1 else np.float32(0)
+            weights.append(cubic(away, fused) if of_cubic else linear)
         total = np.float32(0)
         for weight in weights:
             total += weight
@@ -99,20 +120,41 @@ def test_sums_are_added_in_order(
     assert (memory[-10:] == 7).all()
 
 
+@SETTINGS
+@given(st.integers(1, 40), st.integers(1, 60), st.sampled_from(CUBIC))
+def test_cubic_weights(context: core.Context, inputs: int, outputs: int, of_cubic: FloatResize) -> None:
+    """Rows with a single one among zeros show the weights."""
+    image = torch.eye(inputs)[:, None].contiguous()
+    out = torch.empty((inputs, 1, outputs))
+    sizes = inputs, 1, inputs, 1, outputs
+    arguments = image.data_ptr(), image.stride(), sizes, out.data_ptr(), FloatRounding.APART, of_cubic
+    assert planes.resize_floats(context, *arguments)
+    expected = np.zeros((inputs, outputs), np.float32)
+    for place, (start, weights) in enumerate(taps(inputs, outputs, of_cubic)):
+        expected[start : start + len(weights), place] = weights
+    assert np.array_equal(out[:, 0].numpy(), expected)
+
+
+def test_a_cubic_result_is_of_floats(context: core.Context) -> None:
+    image, out = torch.zeros((1, 4, 4)), torch.zeros((1, 2, 2), dtype=torch.uint8)
+    arguments = image.data_ptr(), image.stride(), (1, 4, 4, 2, 2), out.data_ptr(), FloatRounding.APART
+    assert not planes.resize_floats(context, *arguments, FloatResize.CUBIC | FloatResize.TO_BYTES)
+
+
 @pytest.mark.needs_core
 def test_all_instruction_sets_agree_to_the_last_bit() -> None:
     import core_jobs
 
     image = torch.randn((3, 97, 131), generator=torch.Generator().manual_seed(1))
-    for form in FloatRounding:
-        for rows, columns in ((40, 30), (130, 200), (5, 131), (96, 2)):
-            results = []
-            for isa in core_jobs.isas():
-                out = torch.empty((3, rows, columns))
-                arguments = image.data_ptr(), image.stride(), (*image.shape, rows, columns), out.data_ptr(), form
-                assert planes.resize_floats(core.Context(isa), *arguments)
-                results.append(out)
-            assert all(torch.equal(result, results[0]) for result in results)
+    sizes = (40, 30), (130, 200), (5, 131), (96, 2)
+    for form, kind, (rows, columns) in itertools.product(FloatRounding, (FloatResize.FLOATS, *CUBIC), sizes):
+        results = []
+        for isa in core_jobs.isas():
+            out = torch.empty((3, rows, columns))
+            arguments = image.data_ptr(), image.stride(), (*image.shape, rows, columns), out.data_ptr(), form, kind
+            assert planes.resize_floats(core.Context(isa), *arguments)
+            results.append(out)
+        assert all(torch.equal(result, results[0]) for result in results)
 
 
 @SETTINGS

@@ -498,7 +498,8 @@ static void resize_floats(source *from) {
     const int64_t strides[3] = {pixels ? 1 : (int64_t)height * width, pixels ? (int64_t)channels * width : width,
                                 pixels ? channels : 1};
     const int32_t shape[5] = {channels, height, width, rows, columns};
-    const int flags = below(from, 32);
+    const int of_cubic[] = {0, FPC_RESIZE_CUBIC, FPC_RESIZE_CUBIC | FPC_RESIZE_FUSED_WEIGHTS}, cubic = below(from, 3);
+    const int flags = below(from, cubic ? 16 : 32) | of_cubic[cubic]; /* no cubic result is of bytes */
     memset(out[0], 0, results * sizeof *image), memset(out[1], 0, results * sizeof *image);
     for (int k = 0; k < 2; k++) {
         if (fpc_resize_floats(contexts[k], image, strides, shape, flags, out[k]) != FPC_OK) abort();

@@ -34,14 +34,15 @@ def image_of(layout: str, channels: int, height: int, width: int, seed: int) -> 
 
 
 @pytest.mark.needs_core
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @settings(deadline=None)
 @given(st.sampled_from(LAYOUTS), st.integers(1, 4), SIDES, SIDES, SIDES, SIDES, st.integers(0, 10**6))
 def test_a_resize_has_torchs_values_and_layout(
-    layout: str, channels: int, height: int, width: int, rows: int, columns: int, seed: int
+    mode: str, layout: str, channels: int, height: int, width: int, rows: int, columns: int, seed: int
 ) -> None:
     batch = image_of(layout, channels, height, width, seed)
-    expected = interpolate(batch, (rows, columns), mode="bilinear", align_corners=False, antialias=True)
-    check(batch, expected, layout)
+    expected = interpolate(batch, (rows, columns), mode=mode, align_corners=False, antialias=True)
+    check(batch, expected, layout, mode)
 
 
 @pytest.mark.needs_core
@@ -54,12 +55,12 @@ def test_a_resize_of_bytes_has_the_values_and_layout_of_v1(
     check(batch, module("torchvision.transforms._functional_tensor").resize(batch, [rows, columns]), layout)
 
 
-def check(batch: torch.Tensor, expected: torch.Tensor, layout: str) -> None:
+def check(batch: torch.Tensor, expected: torch.Tensor, layout: str, mode: str = "bilinear") -> None:
     rows, columns = expected.shape[-2:]
-    result = floats.resized(batch, (rows, columns), "bilinear", antialias=True)
+    result = floats.resized(batch, (rows, columns), mode, antialias=True)
     if result is not None:
         assert floats.is_same(result, expected)
-    elif floats.rounding() is not None:
+    elif (floats.rounding() if mode == "bilinear" else floats.cubic_rounding()) is not None:
         assert layout in ("columns", "batch of pixels")
 
 
@@ -67,7 +68,8 @@ def check(batch: torch.Tensor, expected: torch.Tensor, layout: str) -> None:
 def test_a_photo_is_resized_by_the_core() -> None:
     """This torch, as CI has it, rounds in one of the known ways."""
     for layout in ("planes", "pixels"):
-        assert floats.resized(image_of(layout, 3, 375, 500, 0), (256, 341), "bilinear", antialias=True) is not None
+        for mode in ("bilinear", "bicubic"):
+            assert floats.resized(image_of(layout, 3, 375, 500, 0), (256, 341), mode, antialias=True) is not None
 
 
 @pytest.mark.needs_core
@@ -248,7 +250,9 @@ def test_what_torch_has_to_do() -> None:
     refused = [
         (image.half(), (20, 20), "bilinear", True),
         (image.double(), (20, 20), "bilinear", True),
-        (image, (20, 20), "bicubic", True),
+        (image, (20, 20), "nearest", True),
+        (image, (20, 20), "bicubic", False),
+        (image.to(torch.uint8), (20, 20), "bicubic", True),
         (image, (20, 20), "bilinear", False),
         (image[0], (20, 20), "bilinear", True),
         (image, (1, 20), "bilinear", True),
@@ -300,10 +304,12 @@ from fastpipe.kernels import floats
 for layout in (torch.contiguous_format, torch.channels_last):
     image = torch.randn((1, 3, 131, 97), generator=torch.Generator().manual_seed(5)).contiguous(memory_format=layout)
     for size in ((40, 30), (200, 20), (3, 50)):
-        known = torch.nn.functional.interpolate(image, size, mode="bilinear", align_corners=False, antialias=True)
-        result = floats.resized(image, size, "bilinear", True)
-        assert floats.rounding() is None or floats.is_same(result, known)
-print(torch.backends.cpu.get_cpu_capability(), floats.rounding())
+        for mode in ("bilinear", "bicubic"):
+            known = torch.nn.functional.interpolate(image, size, mode=mode, align_corners=False, antialias=True)
+            result = floats.resized(image, size, mode, True)
+            form = floats.rounding() if mode == "bilinear" else floats.cubic_rounding()
+            assert form is None or floats.is_same(result, known)
+print(torch.backends.cpu.get_cpu_capability(), floats.rounding(), floats.cubic_rounding())
 """
 
 

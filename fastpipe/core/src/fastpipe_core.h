@@ -20,7 +20,7 @@
 #define FPC_API __attribute__((visibility("default")))
 #endif
 
-#define FPC_ABI 24 /* grows with every change of a struct below */
+#define FPC_ABI 25 /* grows with every change of a struct below */
 
 /* ---- outcomes ------------------------------------------------------------------------------------------------- */
 
@@ -184,9 +184,12 @@ typedef struct fpc_op_resize {
 
 /* A resize of floats: FUSED: a multiply-add is rounded once; FUSED_REST: those after groups of four are. INTERLEAVED:
  * the result is of pixels. FROM_BYTES, TO_BYTES: the input is of bytes; the result is, rounded to nearest even. HFLIP,
- * VFLIP: the result is mirrored. MULTIPLY: as FPC_MULTIPLY. The last three are for FPC_OP_FLOAT_RESIZE alone. */
+ * VFLIP: the result is mirrored. MULTIPLY: as FPC_MULTIPLY. These three are for FPC_OP_FLOAT_RESIZE alone. CUBIC: the
+ * filter is bicubic; FUSED_WEIGHTS: its weights' products aren't rounded before they are added. These two are for
+ * fpc_resize_floats alone. */
 enum { FPC_RESIZE_FUSED = 1, FPC_RESIZE_FUSED_REST = 2, FPC_RESIZE_INTERLEAVED = 4, FPC_RESIZE_FROM_BYTES = 8 };
 enum { FPC_RESIZE_TO_BYTES = 16, FPC_RESIZE_HFLIP = 32, FPC_RESIZE_VFLIP = 64, FPC_RESIZE_MULTIPLY = 128 };
+enum { FPC_RESIZE_CUBIC = 256, FPC_RESIZE_FUSED_WEIGHTS = 512 };
 
 typedef struct fpc_op_pad {
     int32_t left, top, right, bottom;

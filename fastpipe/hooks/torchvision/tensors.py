@@ -61,24 +61,27 @@ def _is_large(image: torch.Tensor, size: object) -> bool:
 
 
 class _Resize(FasterFunction):
-    """The antialiased, bilinear resize of v1, which computes with floats."""
+    """The antialiased resize of v1, which computes with floats: bilinear, or bicubic of floats."""
 
     def takes(self, img: object, size: object, interpolation: object = "bilinear", antialias: object = True) -> bool:
-        if interpolation != "bilinear" or antialias is not True or not is_tensor(img) or img.ndim not in (3, 4):
+        if interpolation not in ("bilinear", "bicubic") or antialias is not True:
             return False
-        import torch
+        if not is_tensor(img) or img.ndim not in (3, 4):
+            return False
+        from fastpipe.kernels import floats
 
-        if img.dtype not in (torch.uint8, torch.float32) or not _is_large(img, size):
+        if not floats.takes(img.dtype, interpolation) or not _is_large(img, size):
             return False
         return is_pending(img) or _is_plain(img)
 
     def make(
         self, img: torch.Tensor, size: list[int], interpolation: str = "bilinear", antialias: bool = True
     ) -> torch.Tensor | None:
-        from fastpipe.kernels.floats import rounding
+        from fastpipe.kernels import floats
         from fastpipe.transforms.functional.geometry import resize_tensor
 
-        return None if rounding() is None else resize_tensor(img, size, interpolation, antialias)
+        form = floats.rounding() if interpolation == "bilinear" else floats.cubic_rounding()
+        return None if form is None else resize_tensor(img, size, interpolation, antialias)
 
 
 class _OfV2(FasterFunction):
@@ -93,7 +96,7 @@ class _OfV2(FasterFunction):
 
 
 class _ResizeOfV2(_OfV2):
-    """v2's antialiased resize of a tensor: bilinear, or also bicubic if torch computes with integers."""
+    """v2's antialiased resize of a tensor: bilinear or bicubic, of bytes bicubic if torch computes with integers."""
 
     function = "resize"
 
@@ -111,7 +114,7 @@ class _ResizeOfV2(_OfV2):
         if image.dtype is torch.uint8:
             is_known = mode in ("bilinear", "bicubic", 2, 3) and image.is_contiguous()
         else:
-            is_known = mode in ("bilinear", 2) and image.dtype is torch.float32
+            is_known = mode in ("bilinear", "bicubic", 2, 3) and image.dtype is torch.float32
         return is_known and bool(antialias) and image.ndim > 2 and _is_large(image, size) and _is_plain(image)
 
 

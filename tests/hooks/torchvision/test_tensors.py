@@ -34,6 +34,8 @@ TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
     "bytes": (V1, lambda: F.resize(BYTES, [50], antialias=True)),
     "a batch": (V1, lambda: F.resize(IMAGE.repeat(2, 1, 1, 1), [50, 60], antialias=True)),
     "a crop": (V1, lambda: F.resized_crop(IMAGE, 5, 7, 60, 70, [50, 60], antialias=True)),
+    "cubic": (V1, lambda: F.resize(IMAGE, [50, 60], F.InterpolationMode.BICUBIC, antialias=True)),
+    "cubic by v2": (V2, lambda: VF.resize(IMAGE, [50, 60], F.InterpolationMode.BICUBIC)),
     "floats by v2": (V2, lambda: VF.resize(IMAGE, [50, 60])),
     "pixels by v2": (V2, lambda: VF.resize(PIXELS, [50, 60])),
     "bytes by v2": (V2, lambda: VF.resize(BYTES, [50, 60])),
@@ -61,7 +63,8 @@ TAKEN: dict[str, tuple[str, Callable[[], Any]]] = {
 LEFT: dict[str, Callable[[], Any]] = {
     "halves": lambda: F.resize(IMAGE.half(), [200, 60], antialias=True),
     "without smoothing": lambda: F.resize(IMAGE, [50, 60], antialias=False),
-    "cubic": lambda: F.resize(IMAGE, [50, 60], F.InterpolationMode.BICUBIC, antialias=True),
+    "cubic bytes": lambda: F.resize(BYTES, [50, 60], F.InterpolationMode.BICUBIC, antialias=True),
+    "cubic without smoothing": lambda: F.resize(IMAGE, [50, 60], F.InterpolationMode.BICUBIC, antialias=False),
     "doubles": lambda: VF.resize(IMAGE.double(), [50, 60]),
     "a mask": lambda: VF.resize(tv_tensors.Mask(BYTES), [50, 60]),
     "a gradient": lambda: VF.resize(IMAGE.clone().requires_grad_(), [50, 60]).detach(),

@@ -1,6 +1,6 @@
-/* float_resize.c: FPC_OP_FLOAT_RESIZE and fpc_resize_floats: torch's antialiased, bilinear resize by floats
- * (UpSampleKernel.cpp: HelperInterpLinear, separable_upsample_generic_Nd_kernel_impl): first along rows, then along
- * columns. Products are added in the order of the inputs; which of them are rounded before, torch's compiler has
+/* float_resize.c: FPC_OP_FLOAT_RESIZE and fpc_resize_floats: torch's antialiased resize by floats, bilinear or bicubic
+ * (UpSampleKernel.cpp: HelperInterpLinear and HelperInterpCubic, separable_upsample_generic_Nd_kernel_impl): first
+ * along rows, then along columns. Products are added in the order of the inputs; which of them are rounded before, torch's compiler has
  * decided. FPC_WEIGH_GROUP rows are transposed for the pass along them, so that both passes add up rows of values. It
  * must be compiled without contraction of floating-point operations. */
 #include <math.h>
@@ -43,17 +43,35 @@ typedef struct float_resize {
 static float scale_of(int32_t inputs, int32_t outputs) { return (float)inputs / (float)outputs; }
 
 /* The distance beyond which the filter is 0. */
-static float support_of(float scale) { return scale >= 1.0f ? scale : 1.0f; }
+static float support_of(float scale, int flags) {
+    const float reach = flags & FPC_RESIZE_CUBIC ? 2.0f : 1.0f;
+    return scale >= 1.0f ? reach * scale : reach;
+}
 
 /* The most inputs of an output. */
-static int64_t most_taps(int32_t inputs, int32_t outputs) {
-    return (int64_t)ceilf(support_of(scale_of(inputs, outputs))) * 2 + 1;
+static int64_t most_taps(int32_t inputs, int32_t outputs, int flags) {
+    return (int64_t)ceilf(support_of(scale_of(inputs, outputs), flags)) * 2 + 1;
+}
+
+/* x * y + z, in one rounding or in two. */
+static float multiply_add(float x, float y, float z, int flags) {
+    return flags & FPC_RESIZE_FUSED_WEIGHTS ? fmaf(x, y, z) : x * y + z;
+}
+
+/* cubic_convolution1 and cubic_convolution2, for a = -0.5. */
+static float cubic(float x, int flags) {
+    if (x < 1.0f) {
+        const float inner = multiply_add(1.5f, x, -2.5f, flags);
+        return multiply_add(inner * x, x, 1.0f, flags);
+    }
+    const float inner = multiply_add(multiply_add(-0.5f, x, 2.5f, flags), x, -4.0f, flags);
+    return x < 2.0f ? multiply_add(inner, x, 2.0f, flags) : 0.0f;
 }
 
 /* _compute_indices_min_size_weights_aa, with its conversions between float and double. False if an output would read an
  * input that isn't there, or none, which should be impossible. */
-static bool find_taps(float_axis *axis) {
-    const float scale = scale_of(axis->inputs, axis->outputs), support = support_of(scale);
+static bool find_taps(float_axis *axis, int flags) {
+    const float scale = scale_of(axis->inputs, axis->outputs), support = support_of(scale, flags);
     const float inverse = scale >= 1.0f ? (float)(1.0 / (double)scale) : 1.0f;
     for (int32_t i = 0; i < axis->count; i++) {
         const float center = (float)((double)scale * (axis->first + i + 0.5));
@@ -67,7 +85,8 @@ static bool find_taps(float_axis *axis) {
         float total = 0.0f;
         for (int64_t k = 0; k < count; k++) {
             const float distance = fabsf((float)(((double)((float)(k + start) - center) + 0.5) * (double)inverse));
-            weights[k] = distance < 1.0f ? 1.0f - distance : 0.0f;
+            const float linear = distance < 1.0f ? 1.0f - distance : 0.0f;
+            weights[k] = flags & FPC_RESIZE_CUBIC ? cubic(distance, flags) : linear;
             total += weights[k];
         }
         for (int64_t k = 0; k < count && total != 0.0f; k++) weights[k] /= total;
@@ -125,7 +144,7 @@ static int64_t lay_out(float_resize *resize, uint8_t *memory, int32_t step, bool
     float_axis *const axes[] = {&resize->along, &resize->down};
     int64_t at = 0, most = 0;
     for (int i = 0; i < 2; i++) {
-        axes[i]->most_taps = most_taps(axes[i]->inputs, axes[i]->outputs);
+        axes[i]->most_taps = most_taps(axes[i]->inputs, axes[i]->outputs, resize->flags);
         axes[i]->starts = fpc_lay_out(memory, &at, axes[i]->count * ints);
         axes[i]->counts = fpc_lay_out(memory, &at, axes[i]->count * ints);
         axes[i]->weights = fpc_lay_out(memory, &at, axes[i]->count * axes[i]->most_taps * floats);
@@ -153,7 +172,8 @@ static int begin(float_resize *resize, fpc_buffer *memory, int32_t step, bool fr
     uint8_t *const data = fpc_buffer_need(memory, (size_t)bytes);
     if (!data) return FPC_NO_MEMORY;
     lay_out(resize, data, step, from_bytes);
-    return find_taps(&resize->along) && find_taps(&resize->down) ? FPC_OK : FPC_BAD_OPERATION;
+    const bool found = find_taps(&resize->along, resize->flags) && find_taps(&resize->down, resize->flags);
+    return found ? FPC_OK : FPC_BAD_OPERATION;
 }
 
 /* ---- floats or bytes in memory ---- */
@@ -201,6 +221,8 @@ static float_axis whole_axis(int32_t inputs, int32_t outputs) {
 int fpc_resize_floats(fpc_context *context, const void *in, const int64_t strides[3], const int32_t shape[5], int flags,
                       void *out) {
     if (!fits(shape)) return FPC_BAD_OPERATION;
+    if (flags & FPC_RESIZE_CUBIC && flags & FPC_RESIZE_TO_BYTES)
+        return FPC_BAD_OPERATION; /* which may be out of range */
     float_resize resize = {.channels = shape[0],
                            .flags = flags & ~FPC_RESIZE_HFLIP,
                            .kernels = context->kernels,
