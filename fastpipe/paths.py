@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import stat
 import sys
 from pathlib import Path
@@ -12,7 +13,16 @@ from typing import BinaryIO, Literal
 
 from fastpipe.errors import DatasetError
 
-__all__ = ["absolute_path", "check_regular", "is_url", "local_path", "open_file", "open_regular", "user_folder"]
+__all__ = [
+    "absolute_path",
+    "check_regular",
+    "is_url",
+    "local_path",
+    "open_file",
+    "open_regular",
+    "shell_quoted",
+    "user_folder",
+]
 
 # O_NONBLOCK: `open` would wait for the writer of a FIFO. It has no effect on regular files, and Windows lacks it.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOCTTY", 0)
@@ -112,3 +122,10 @@ def user_folder(kind: Literal["config", "cache"]) -> Path | None:
     given = os.environ.get(variable, "").strip() if variable else ""
     home = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~"), below_home)
     return home / ours if home.is_absolute() else None
+
+
+def shell_quoted(path: str) -> str:
+    """A path as it is written in a command line."""
+    if os.name == "nt":
+        return f'"{path}"' if " " in path else path
+    return shlex.quote(path)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fastpipe.clock import clock, uncounted
+from fastpipe.paths import shell_quoted
 from fastpipe.plain_way import raise_interruption
 
 if TYPE_CHECKING:
@@ -146,14 +147,8 @@ def packing_lines(sites: Sequence[Site]) -> list[str]:
     times = math.floor(now_s / (now_s - saved_s) * 10) / 10
     larger = math.ceil(total.packed_bytes / total.jpeg_bytes * 10) / 10
     source, target = (total.folder, f"{total.folder}-packed") if total.folder else ("DATA", "PACKED")
-    command = f"fastpipe pack {_quoted(source)} {_quoted(target)} --keep-names"
+    command = f"fastpipe pack {shell_quoted(source)} {shell_quoted(target)} --keep-names"
     return [
         f"{command} would make this {times:.1f} times as fast, for {larger:.1f} times the bytes: measured on "
         f"{total.images} of its images. The script then reads the copy."
     ]
-
-
-def _quoted(path: str) -> str:
-    import shlex
-
-    return f'"{path}"' if os.name == "nt" and " " in path else path if os.name == "nt" else shlex.quote(path)

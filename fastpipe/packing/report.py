@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from fastpipe.environment import line_width, versions
 from fastpipe.packing.smaller import Changes
+from fastpipe.packing.whole import NO_FILE
 from fastpipe.reporting.output import format_bytes, pluralize, wrap_text
 
 SCHEMA = "fastpipe-pack/2"
@@ -102,8 +103,11 @@ class PackResult:
             )
         if self.kept:
             lines += [f"not {done}:", *_column(self.kept)]
-        if self.left_out:
-            endings = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in self.left_out.items())
+        left_out = self.left_out.copy()
+        if no_file := left_out.pop(NO_FILE, 0):
+            lines.append(f"not copied: {no_file:,} that {'is' if no_file == 1 else 'are'} {NO_FILE}")
+        if left_out:
+            endings = ", ".join(f"{ending or 'no ending'} {count:,}" for ending, count in left_out.items())
             lines.append(f"not copied, as no dataset reads them: files with the endings {endings}")
         return "\n".join(wrap_text(line, width=line_width()) for line in lines)
 

@@ -215,6 +215,11 @@ def _run(
             source = open_source(given, image, label, BuildOptions(sizes=True, progress=progress, cluster=cluster))
         _check_place(source, target)
         layout = Layout(source, target, conversion, shard_bytes, shard_samples)
+        if not keep_names and has_whole_record(to):
+            raise DatasetError(
+                f"{to} is a copy in which names are kept: continue it with --keep-names (keep_names=True), or choose "
+                "another target."
+            )
         if not os.path.exists(target.record) and (other := target.in_the_way()):
             raise DatasetError(
                 f"{other} is there already, and fastpipe {conversion.verb} didn't begin it: choose another target, or "

@@ -19,7 +19,10 @@ from fastpipe.packing.names import Ending
 from fastpipe.packing.record import NAME
 from fastpipe.packing.source import PackSource
 from fastpipe.packing.target import Target
-from fastpipe.paths import absolute_path, is_url, local_path
+from fastpipe.paths import absolute_path, is_url, local_path, shell_quoted
+
+NO_FILE = "neither a file nor a folder, such as a link to nothing"
+"""What in a folder isn't copied."""
 
 _README = """This is a packed copy of {source}, made by fastpipe pack --keep-names (torch-fastpipe).
 
@@ -67,7 +70,7 @@ class WholeSource(PackSource):
     def left_out(self) -> dict[str, int]:
         """The number of things in the folder that are neither files nor folders, such as links to nothing."""
         count = Counter(kind for kind, *_ in self._found())["other"]
-        return {"": count} if count else {}
+        return {NO_FILE: count} if count else {}
 
     def files(self, ending: Ending, as_samples: bool, top: str) -> Iterator[Item]:
         for kind, name, path in self._found():
@@ -126,7 +129,8 @@ class WholeTarget(Target):
     def write_readme(self, source: str) -> None:
         """Writes the text beside the target."""
         with atomic_write(self.readme) as stream:
-            stream.write(_README.format(source=source, target=self.path).encode("utf-8", "surrogateescape"))
+            text = _README.format(source=source, target=shell_quoted(self.path))
+            stream.write(text.encode("utf-8", "surrogateescape"))
 
 
 def has_whole_record(source: object) -> bool:
@@ -161,7 +165,7 @@ def open_whole(given: object, to: str | os.PathLike[str]) -> tuple[WholeSource, 
     if os.path.isdir(name):
         source = WholeSource(name, "folders", None, root=name)
     else:
-        paths = expand_paths(local_path(given), "archives or Parquet files")
+        paths = expand_paths(local_path(given), "a folder, archives or Parquet files")
         others = [one for one in paths if not is_container(one)]
         if others:
             raise ConfigError(

@@ -21,7 +21,8 @@ from fastpipe.core.packed import unpack as restored
 from fastpipe.errors import ConfigError, DatasetError
 from fastpipe.packing import pack, unpack
 from fastpipe.packing.conversions import Packing
-from fastpipe.packing.whole import WholeTarget
+from fastpipe.packing.whole import NO_FILE, WholeTarget
+from fastpipe.paths import shell_quoted
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 
@@ -119,7 +120,7 @@ def test_a_folder_stands_in_for_its_source(whole: Path, tmp_path: Path) -> None:
         *("packed", "packed.README.txt", "packed.fastpipe-pack.jsonl")
     ]
     said = (tmp_path / "to" / "packed.README.txt").read_text()
-    assert f"fastpipe unpack {target} FOLDER --keep-names" in said
+    assert f"fastpipe unpack {shell_quoted(str(target))} FOLDER --keep-names" in said
 
 
 @pytest.mark.parametrize("with_record", [True, False])
@@ -160,7 +161,7 @@ def test_continuing(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     again = pack(whole, tmp_path / "packed", keep_names=True, progress=False)
     assert again.files - again.resumed == 1
     assert is_packed((tmp_path / "packed" / "cat" / "new.jpg").read_bytes())
-    with pytest.raises(DatasetError, match="begin it"):
+    with pytest.raises(DatasetError, match="continue it with --keep-names"):
         pack(whole, tmp_path / "packed", progress=False)
 
 
@@ -262,6 +263,8 @@ def test_what_is_refused(whole: Path, tmp_path: Path) -> None:
         pack(whole / "labels.csv", tmp_path / "a", keep_names=True)
     with pytest.raises(ConfigError, match="on this machine"):
         pack("s3://bucket/a", tmp_path / "a", keep_names=True)
+    with pytest.raises(DatasetError, match="give the paths of a folder"):
+        pack(tmp_path / "nowhere", tmp_path / "a", keep_names=True)
     with pytest.raises(DatasetError, match="never changed"):
         pack(whole, whole / "a", keep_names=True)
     assert not (tmp_path / "a").exists()
@@ -272,6 +275,9 @@ def test_links_are_followed_once(whole: Path, tmp_path: Path) -> None:
     (whole / "cat" / "above").symlink_to(whole)
     (whole / "nowhere").symlink_to(whole / "gone")
     result = pack(whole, tmp_path / "packed", keep_names=True, progress=False)
-    assert result.left_out == {"": 1}
+    assert result.left_out == {NO_FILE: 1}
+    assert "not copied: 1 that is neither a file nor a folder, such as a link to nothing" in " ".join(
+        str(result).split()
+    )
     assert is_packed((tmp_path / "packed" / "again" / "0.jpg").read_bytes())
     assert not (tmp_path / "packed" / "cat" / "above").exists()
