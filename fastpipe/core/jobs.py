@@ -40,8 +40,10 @@ _NORMALIZE, _MULTIPLY = int(Arithmetic.NORMALIZE), int(Arithmetic.MULTIPLY)
 _UINT8 = int(DType.UINT8)
 _BY_FACTOR = int(Arithmetic.NORMALIZE | Arithmetic.BY_FACTOR)
 
-SinkArithmetic: TypeAlias = "tuple[Sequence[float] | None, Sequence[float] | None, bool]"
-"""The arguments ``mean``, ``std`` and ``multiplied`` of `Job.write`."""
+SinkArithmetic: TypeAlias = (
+    "tuple[Sequence[float] | None, Sequence[float] | None, bool] | tuple[Sequence[float], Sequence[float], bool, bool]"
+)
+"""The arguments ``mean``, ``std``, ``multiplied`` and, if it isn't False, ``by_factor`` of `Job.write`."""
 
 # Keys are numpy's type characters, which are faster to get than a dtype's name; in the machine's byte order.
 _ARRAY_TYPES = {"B": DType.UINT8, "f": DType.FLOAT32, "e": DType.FLOAT16}
@@ -59,10 +61,14 @@ def _type_of(dtype: object) -> DType | None:
     return _TENSOR_TYPES.get(str(dtype))
 
 
-def _arithmetic(mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool) -> tuple[float, ...]:
+def _arithmetic(
+    mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool, by_factor: bool = False
+) -> tuple[float, ...]:
     """The fields flags, mean and std of an fpc_sink."""
     if mean is None or std is None:
         return (_MULTIPLY, *_NO_MEAN) if multiplied else _NO_ARITHMETIC
+    if by_factor:
+        return (_BY_FACTOR, *mean, *std)
     return (_NORMALIZE | (_MULTIPLY if multiplied else 0), *mean, *std)
 
 
@@ -219,6 +225,7 @@ class Job(JobOperations):
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
         multiplied: bool = False,
+        by_factor: bool = False,
     ) -> None:
         """Sets the sink: memory at an address.
 
@@ -231,8 +238,9 @@ class Job(JobOperations):
             std: three numbers; given with ``mean``.
             multiplied: multiply pixels by 1 / 255, as v2's ``ToDtype`` does, instead of dividing by 255. Floating
                 types only.
+            by_factor: ``(pixels - mean) * std`` of bytes from 0 to 255, as albumentations' ``Normalize`` computes.
         """
-        self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied)))
+        self.write_to(address, (*strides, *shape, dtype, *_arithmetic(mean, std, multiplied, by_factor)))
 
     def write_to(self, address: int, sink: tuple[object, ...]) -> None:
         """Sets the sink: an address, and the other fields as `BatchSink.sink` gives them."""
@@ -256,8 +264,7 @@ class Job(JobOperations):
 
     def write_by_factor(self, array: NDArray[np.float32], mean: Sequence[float], factor: Sequence[float]) -> None:
         """Sets the sink: a float32 array ``(H, W, 3)`` that gets ``(pixels - mean) * factor``."""
-        sink = (*array.strides, *array.shape, DType.FLOAT32, _BY_FACTOR, *mean, *factor)
-        self.write_to(address_of(array), sink)
+        self.write_to(address_of(array), (*array.strides, *array.shape, DType.FLOAT32, _BY_FACTOR, *mean, *factor))
 
     def write_image(self, memory: PillowMemory) -> None:
         """Sets the sink: the pixels of a new Pillow image, which the caller keeps; see `new_image`.
@@ -288,6 +295,7 @@ class Job(JobOperations):
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
         multiplied: bool = False,
+        by_factor: bool = False,
     ) -> None:
         """Sets the sink: a CPU tensor ``(C, H, W)`` of uint8, float32, float16 or bfloat16, with any strides."""
         dtype = _type_of(tensor.dtype)
@@ -300,7 +308,7 @@ class Job(JobOperations):
         size = tensor.element_size()
         channel, row, column = tensor.stride()
         strides = row * size, column * size, channel * size
-        self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std, multiplied)
+        self.write(tensor.data_ptr(), (height, width, channels), strides, dtype, mean, std, multiplied, by_factor)
 
 
 class BatchSink:
@@ -334,7 +342,11 @@ class BatchSink:
         job.write_to(self.first + number * self.step, sink)
 
     def sink(
-        self, mean: Sequence[float] | None, std: Sequence[float] | None, multiplied: bool = False
+        self,
+        mean: Sequence[float] | None,
+        std: Sequence[float] | None,
+        multiplied: bool = False,
+        by_factor: bool = False,
     ) -> tuple[object, ...]:
         """The sink without its address, as `Job.write_to` takes it; see `Job.write` for the arguments."""
-        return (*self._rest, *_arithmetic(mean, std, multiplied))
+        return (*self._rest, *_arithmetic(mean, std, multiplied, by_factor))

@@ -21,6 +21,7 @@ _PAD = Struct("@2i9i")
 _LUT = Struct("@2iP2i")
 _GRAY = Struct("@2ii")
 _PERMUTE = Struct("@2i3i")
+_CV_RESIZE = Struct("@2i2i")
 _BLEND = Struct("@2id")
 _HUE = Struct("@2ii")
 _BLUR = Struct("@2i2d")
@@ -225,6 +226,10 @@ class JobOperations:
     def permute(self, order: Sequence[int]) -> None:
         """Adds a permutation of three channels: the result's channel i is ``order[i]``. Gray is kept."""
         _PERMUTE.pack_into(self._operations, self._next(), Kind.PERMUTE, 0, *order)
+
+    def resize_as_opencv(self, height: int, width: int) -> None:
+        """Adds OpenCV's resize by INTER_LINEAR, to another size than half of the image's."""
+        _CV_RESIZE.pack_into(self._operations, self._next(), Kind.CV_RESIZE, 0, height, width)
 
     def blend(self, kind: int, factor: float) -> None:
         """Adds Pillow's ``ImageEnhance``: SATURATION, CONTRAST or SHARPNESS by a factor that is exact in float32."""

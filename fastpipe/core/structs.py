@@ -99,6 +99,7 @@ class Kind(IntEnum):
     TORCH_BLUR = 26
     PERMUTE = 27
     FLOAT_RESIZE = 28
+    CV_RESIZE = 29
 
 
 class TensorRounding(IntFlag):

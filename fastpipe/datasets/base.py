@@ -251,7 +251,7 @@ class ImageDataset(Dataset[SampleT]):
         """Makes the samples; replaced by a new one if the dataset's attributes or its transform have changed."""
         state, pipeline = self._fastpipe, self.pipeline
         executor = state.executor
-        if executor is None or executor.stages.options.pipeline is not pipeline:
+        if executor is None or executor.stages.options.pipeline is not pipeline or not executor.stages.is_current:
             # A weak proxy, as the dataset holds its executor: a reference cycle would keep shared memory, threads and
             # batches until the garbage collector runs.
             dataset = weakref.proxy(self)

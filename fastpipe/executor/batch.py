@@ -17,7 +17,7 @@ import torch
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.memory.host_pool import reused, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes, new_shared
-from fastpipe.ops import ResizeAsFloats, ToNormalizedTensor, ToPlanarTensor
+from fastpipe.ops import ResizeAsFloats, ToNormalizedTensor, ToPlanarTensor, ToTensorByFactor
 from fastpipe.program.lower import lower
 from fastpipe.program.program import Program
 from fastpipe.types import Recipe, Target
@@ -175,6 +175,8 @@ class BatchBuilder:
         if defer and (type(program.conversion), _multiplied(program)) != (type(first.conversion), _multiplied(first)):
             return False
         if defer and program.steps and isinstance(program.steps[-1], ResizeAsFloats):
+            return False
+        if defer and isinstance(program.conversion, ToTensorByFactor):  # a receiver divides
             return False
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 

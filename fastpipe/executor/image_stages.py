@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from PIL import Image
@@ -111,8 +112,12 @@ class ImageStages:
     def __init__(self, options: StageOptions) -> None:
         self.options = options
         self.pipeline = pipeline = options.pipeline
+        ahead = self._drawn_ahead()
+        self._is_drawn_ahead = ahead is not None
         if options.loader is not None:
             self.pipeline = Pipeline((), (*pipeline.drawn, *pipeline.unplanned))
+        elif ahead is not None:
+            self.pipeline = Pipeline((ahead,), ())
         self.policy = options.policy
         self.target_transform = options.target_transform
         self.loader = options.loader
@@ -122,6 +127,25 @@ class ImageStages:
         self._takes_source = bool(rest) and named_arrays_of(rest[0]) is not None  # no PIL image is needed
         self._for_core: dict[tuple[object, ...], bool] = {}  # by properties of headers
         self._alone = _Sinks(None)  # for images that aren't made in a batch's tensor
+
+    def _drawn_ahead(self) -> Any:
+        """What draws another library's transform of named arrays in its place, before an image is decoded; else None.
+
+        A target's transform that draws from a sample's own generators does so after the library has.
+        """
+        options = self.options
+        rest = options.pipeline.unplanned
+        if type(self) is not ImageStages or len(rest) != 1 or options.pipeline.drawn or options.loader is not None:
+            return None
+        if options.seeded and options.target_transform is not None:
+            return None
+        recipe = named_arrays_of(rest[0])
+        return None if recipe is None else recipe.drawn_ahead(rest[0], options.seeded)
+
+    @property
+    def is_current(self) -> bool:
+        """False if the members of another library's transform have changed, so that new stages are needed."""
+        return (self._drawn_ahead() is not None) == self._is_drawn_ahead
 
     def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
         """The slots of a batch in one tensor; None if results are collated from a list."""
@@ -252,7 +276,8 @@ class ImageStages:
         """Draws a sample's recipe; reads only the file's header."""
         header = readers.read_header(task.source)
         orientation = header.orientation if self.options.decode.apply_exif else 1
-        return self.pipeline.draw(upright(header, orientation), generators)
+        pipeline = self.options.pipeline if self._is_drawn_ahead else self.pipeline
+        return pipeline.draw(upright(header, orientation), generators)
 
     def replay(self, task: SampleTask, recipe: Recipe) -> Sample:
         """Makes a sample by a recipe that was drawn before.
@@ -260,6 +285,8 @@ class ImageStages:
         Raises:
             PlanError: the recipe is for an image of another size.
         """
+        if self._is_drawn_ahead:  # which a recipe isn't
+            return _StagesOfRecipes(self.options).replay(task, recipe)
         task.needs_pixels = True
         self.read_one(task)
         if task.error is not None:
@@ -419,6 +446,10 @@ class ImageStages:
     def sample_of(self, task: SampleTask) -> Sample:
         """The finished sample in the form that users get."""
         return task.image, task.target
+
+
+class _StagesOfRecipes(ImageStages):
+    """Stages that draw nothing of another library's ahead."""
 
 
 class _Sinks:

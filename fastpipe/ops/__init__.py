@@ -39,8 +39,10 @@ from fastpipe.ops.conversion import (
     ToNormalizedTensor,
     ToPlanarTensor,
     ToTensor,
+    ToTensorByFactor,
     fused_conversion,
 )
+from fastpipe.ops.cv_resize import ResizeAsOpenCv
 from fastpipe.ops.filters import (
     AdjustSharpness,
     GaussianBlur,
@@ -137,6 +139,7 @@ __all__ = [
     "Posterize",
     "Resize",
     "ResizeAsFloats",
+    "ResizeAsOpenCv",
     "ResizeWindow",
     "RgbToGrayscale",
     "Rotate",
@@ -152,6 +155,7 @@ __all__ = [
     "ToPlanarTensor",
     "ToPureTensor",
     "ToTensor",
+    "ToTensorByFactor",
     "Transpose",
     "VFlip",
     "WholeCrop",

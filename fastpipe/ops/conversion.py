@@ -13,10 +13,13 @@ import torch
 from numpy.typing import NDArray
 
 from fastpipe.kernels import conversion as kernels
-from fastpipe.ops.base import Operation, register
+from fastpipe.ops.base import OWN, Contract, Operation, register
 from fastpipe.types import Floats, Step
 
-Arithmetic: TypeAlias = "tuple[tuple[float, ...] | None, tuple[float, ...] | None, bool]"
+Arithmetic: TypeAlias = (
+    "tuple[tuple[float, ...] | None, tuple[float, ...] | None, bool] | "
+    "tuple[tuple[float, ...], tuple[float, ...], bool, bool]"
+)
 
 
 class _Conversion(Operation):
@@ -140,7 +143,38 @@ class ToNormalizedTensor(_Conversion):
         return f"{first}+normalize(mean=[{mean}], std=[{std}])"
 
 
-TensorConversion: TypeAlias = ToPlanarTensor | ToNormalizedTensor
+@dataclass(frozen=True, slots=True, eq=False)
+class ToTensorByFactor(_Conversion):
+    """albumentations' ``Normalize`` and ``ToTensorV2`` of a uint8 array: ``(pixels - mean) * factor``.
+
+    Attributes:
+        mean: three numbers of float32's precision, on the scale of 0 to 255.
+        factor: three numbers of float32's precision.
+    """
+
+    op: ClassVar[str] = "to_tensor_by_factor"
+    makes_tensor: ClassVar[bool] = True
+    dtype: ClassVar[torch.dtype] = torch.float32
+    contract: ClassVar[Contract] = OWN
+    mean: tuple[float, ...]
+    factor: tuple[float, ...]
+    arithmetic: Arithmetic = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arithmetic", (self.mean, self.factor, False, True))  # frozen
+
+    def apply(self, image: NDArray[np.uint8], out: torch.Tensor | None = None) -> torch.Tensor:
+        """Converts an image ``(H, W, 3)``; writes to ``out``, a float tensor ``(3, H, W)``, if it is given."""
+        mean, factor = (np.array(values, np.float32) for values in (self.mean, self.factor))
+        tensor = torch.from_numpy(((image.astype(np.float32) - mean) * factor).transpose(2, 0, 1))
+        return tensor.contiguous() if out is None else out.copy_(tensor)
+
+    def __str__(self) -> str:
+        mean, factor = (", ".join(f"{value:.6g}" for value in values) for values in (self.mean, self.factor))
+        return f"normalize_by_factor(mean=[{mean}], factor=[{factor}])"
+
+
+TensorConversion: TypeAlias = ToPlanarTensor | ToNormalizedTensor | ToTensorByFactor
 """A conversion of a uint8 array to a tensor: the last operation of a program that works on pixels."""
 
 
@@ -164,6 +198,8 @@ def fused_conversion(steps: Sequence[Step], channels: int) -> tuple[TensorConver
 @lru_cache(maxsize=256)
 def _fused(steps: tuple[Operation, ...], channels: int, dtype: torch.dtype) -> tuple[TensorConversion | None, int]:
     first, *rest = steps
+    if isinstance(first, ToTensorByFactor):
+        return first, 1
     used, multiplied = 1, False
     if isinstance(first, PilToTensor):
         if not (rest and isinstance(rest[0], ConvertImageDtype) and rest[0].dtype is torch.float32):

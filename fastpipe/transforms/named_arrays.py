@@ -33,6 +33,12 @@ class NamedArrays(Protocol):
     def seed(self, transform: Any, number: int) -> None:
         """Seeds a transform that has its own generators."""
 
+    def drawn_ahead(self, transform: Any, reseeds: bool) -> Any:
+        """What draws a transform in its place before an image is decoded; None if it needs pixels.
+
+        ``reseeds``: each image seeds the transform by a number drawn from the image's own generators.
+        """
+
     def label_fields(self, transform: Any) -> Sequence[str]:
         """The names of a transform's arguments that hold one value for each box, such as labels."""
 

@@ -106,6 +106,9 @@ int main(void) {
     FIELD(fpc_op_sample, filled);
     FIELD(fpc_op_sample, theta);
     FIELD(fpc_op_sample, fill);
+    SIZE(fpc_op_cv_resize);
+    FIELD(fpc_op_cv_resize, height);
+    FIELD(fpc_op_cv_resize, width);
     SIZE(fpc_op_warp);
     FIELD(fpc_op_warp, height);
     FIELD(fpc_op_warp, width);
@@ -128,6 +131,7 @@ int main(void) {
     FIELD(fpc_operation, torch_blur);
     FIELD(fpc_operation, tensor_hue);
     FIELD(fpc_operation, sample);
+    FIELD(fpc_operation, cv_resize);
     SIZE(fpc_sink);
     FIELD(fpc_sink, data);
     FIELD(fpc_sink, row_stride);
@@ -184,6 +188,7 @@ int main(void) {
     NUMBER(FPC_OP_TORCH_BLUR);
     NUMBER(FPC_OP_PERMUTE);
     NUMBER(FPC_OP_FLOAT_RESIZE);
+    NUMBER(FPC_OP_CV_RESIZE);
     NUMBER(FPC_RESIZE_FUSED_REST);
     NUMBER(FPC_RESIZE_TO_BYTES);
     NUMBER(FPC_RESIZE_MULTIPLY);

@@ -134,6 +134,7 @@ def test_structs_are_those_of_the_header(tmp_path: Path) -> None:
         "FPC_OP_TORCH_BLUR": structs.Kind.TORCH_BLUR,
         "FPC_OP_PERMUTE": structs.Kind.PERMUTE,
         "FPC_OP_FLOAT_RESIZE": structs.Kind.FLOAT_RESIZE,
+        "FPC_OP_CV_RESIZE": structs.Kind.CV_RESIZE,
         "FPC_RESIZE_FUSED_REST": planes.FloatRounding.FUSED_REST,
         "FPC_RESIZE_TO_BYTES": planes.FloatResize.TO_BYTES,
         "FPC_RESIZE_MULTIPLY": planes.FloatResize.MULTIPLY,
@@ -182,6 +183,7 @@ PACKERS = {
     "fpc_op_torch_blur": operations._TORCH_BLUR,
     "fpc_op_tensor_hue": operations._TENSOR_HUE,
     "fpc_op_sample": operations._SAMPLE,
+    "fpc_op_cv_resize": operations._CV_RESIZE,
 }
 
 

@@ -178,6 +178,10 @@ static void add_operation(source *from, fpc_operation *operation, shape *now) {
         operation->flags = flags[below(from, 5)] | flags[below(from, 5)];
         break;
     }
+    case FPC_OP_CV_RESIZE:
+        now->height = operation->cv_resize.height = 1 + below(from, 300);
+        now->width = operation->cv_resize.width = 1 + below(from, 300);
+        break;
     case FPC_OP_TRANSPOSE: {
         const int height = now->height;
         now->height = now->width;

@@ -267,12 +267,12 @@ def test_a_difference_in_a_tensor_is_said(monkeypatch: pytest.MonkeyPatch, batch
 
 
 def test_another_albumentations(monkeypatch: pytest.MonkeyPatch) -> None:
-    normalizing._pair_is_known.cache_clear()
+    normalizing.pair_is_known.cache_clear()
     monkeypatch.setattr(normalizing, "_PAIR", "another")
     try:
         made, expected = both(pair(), image=LARGE)
     finally:
-        normalizing._pair_is_known.cache_clear()
+        normalizing.pair_is_known.cache_clear()
     assert not fastpipe.is_pending(made["image"])
     assert_same(made["image"], expected["image"])
 

@@ -158,6 +158,7 @@ typedef enum fpc_kind {
     FPC_OP_TORCH_BLUR,          /* torch_blur: gaussian_blur, also of PIL images */
     FPC_OP_PERMUTE,             /* permutation: permute_channels, also of PIL images */
     FPC_OP_FLOAT_RESIZE,        /* resize: torch's, bilinear, of floats from 0 to 1; the last operation */
+    FPC_OP_CV_RESIZE,           /* cv_resize: OpenCV's resize, INTER_LINEAR */
     FPC_OP_COUNT
 } fpc_kind;
 
@@ -257,6 +258,11 @@ typedef struct fpc_op_sample {
     float fill[3];         /* the value of each channel, 0 to 255 */
 } fpc_op_sample;
 
+/* OpenCV's resize by INTER_LINEAR, but for halves of an image of even sides, for which OpenCV takes means. */
+typedef struct fpc_op_cv_resize {
+    int32_t height, width; /* of the result, below 2**22 */
+} fpc_op_cv_resize;
+
 /* How torchvision computes on uint8 tensors. */
 enum {
     FPC_FUSED = 1, /* multiply-adds are fused (rounded once), as in torch if the processor has FMA */
@@ -280,6 +286,7 @@ typedef struct fpc_operation {
         fpc_op_torch_blur torch_blur;
         fpc_op_tensor_hue tensor_hue;
         fpc_op_sample sample;
+        fpc_op_cv_resize cv_resize;
     };
 } fpc_operation;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,29 +82,44 @@ class Pair(NamedTuple):
             return tensor
 
 
+def is_normalize(transform: Foreign) -> bool:
+    """True for a ``Normalize`` by fixed means and deviations."""
+    module = sys.modules.get(PIXELS)
+    return module is not None and type(transform) is module.Normalize and transform.normalization == "standard"
+
+
+def has_three_channels(normalize: Foreign) -> bool:
+    """True for a ``Normalize`` with a mean and a deviation of each of three channels."""
+    return _has_channels(normalize.mean_np) and _has_channels(normalize.denominator)
+
+
+def is_to_tensor(transform: object) -> bool:
+    """True for a ``ToTensorV2``."""
+    module = sys.modules.get(PYTORCH)
+    return module is not None and type(transform) is module.ToTensorV2
+
+
 def last_pair(compose: Foreign) -> Pair | None:
     """The last pair of a `Compose`; None for a subclass, or if the members were changed on their instances."""
-    composition, pixels, pytorch = map(sys.modules.get, (COMPOSITION, PIXELS, PYTORCH))
-    if composition is None or pixels is None or pytorch is None or not _pair_is_known():
+    composition = sys.modules.get(COMPOSITION)
+    if composition is None or type(compose) is not composition.Compose or not pair_is_known():
         return None
-    if type(compose) is not composition.Compose:
-        return None
-    members: list[Any] = [*compose.transforms]
-    for normalize, to_tensor in reversed([*pairwise(members)]):
-        if type(to_tensor) is pytorch.ToTensorV2 and type(normalize) is pixels.Normalize:
-            pair = Pair(normalize, to_tensor)
-            return pair if normalize.normalization == "standard" and all(map(_is_as_made, pair)) else None
+    for pair in reversed([*pairwise(compose.transforms)]):
+        normalize, to_tensor = pair
+        if is_to_tensor(to_tensor) and type(normalize) is sys.modules[PIXELS].Normalize:
+            return Pair(*pair) if is_normalize(normalize) and all(map(is_as_made, pair)) else None
     return None
 
 
-def _is_as_made(transform: object) -> bool:
+def is_as_made(transform: object) -> bool:
     """True if no method of the instance is replaced, so that it does what its class does."""
     own = vars(transform)
     return "apply_with_params" not in own and own["_key2func"].get("image") == getattr(transform, "apply", None)
 
 
 @lru_cache(maxsize=1)
-def _pair_is_known() -> bool:
+def pair_is_known() -> bool:
+    """True if this albumentations makes tensors with the code that this module was written for."""
     return has_code(_between(), _PAIR) and is_known_normalize(member(sys.modules.get(PIXELS), "normalize"))
 
 

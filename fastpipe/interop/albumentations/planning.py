@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fastpipe.interop import Foreign
 from fastpipe.interop.albumentations.motions import ENTRIES, Motion, Params, place
-from fastpipe.interop.albumentations.normalizing import normalized
+from fastpipe.interop.albumentations.normalizing import is_normalize, normalized
 from fastpipe.interop.albumentations.seeds import ONE_AT_A_TIME
 from fastpipe.interop.transforms.known_code import has_code, member
 from fastpipe.transforms.named_arrays import Pixels, pixels_of_array, pixels_of_arrays
@@ -29,7 +29,7 @@ Array: TypeAlias = NDArray[Any]
 Data: TypeAlias = dict[str, Any]
 """The named values that a transform takes and returns."""
 
-_CONTAINERS = tuple(
+CONTAINERS = tuple(
     getattr(A, name)
     for name in ("Compose", "OneOf", "OneOrOther", "RandomOrder", "Sequential", "SomeOf")
     if hasattr(A, name)
@@ -41,13 +41,13 @@ _STACKED, _NOT_PLANNED = "masks", frozenset({"images", "volume", "volumes", "mas
 
 def run(transform: Foreign, data: Data) -> Data:
     """Computes ``transform(**data)``, where `Pixels` may stand for arrays; threads take turns."""
-    if not _core_is_known():
+    if not core_is_known():
         windows = {}
     else:
         named = {name: _pixels(transform, name, value) for name, value in data.items()}
         windows = {name: pixels for name, pixels in named.items() if pixels is not None}
     with ONE_AT_A_TIME:
-        call = _Call(windows) if windows and _fits(transform, data, windows) else None
+        call = Call(windows) if windows and _fits(transform, data, windows) else None
         root = None if call is None else call.root(transform)
         if call is None or root is None:
             whole = {name: value.whole() if isinstance(value, Pixels) else value for name, value in data.items()}
@@ -67,9 +67,9 @@ def planned_members(transform: Foreign) -> tuple[Foreign, ...]:
 
 def why_not(kind: type) -> str:
     """Why an object of a class of albumentations isn't planned."""
-    if not _core_is_known() or (kind in ENTRIES and not is_known(kind)):
+    if not core_is_known() or (kind in ENTRIES and not is_known(kind)):
         return f"this albumentations, {A.__version__}, has other code than the one that fastpipe knows"
-    if kind in ENTRIES or kind in _CONTAINERS:
+    if kind in ENTRIES or kind in CONTAINERS:
         return "it has members or options that are not planned"
     return "its result isn't known before albumentations has run it on the pixels"
 
@@ -78,18 +78,25 @@ def why_not(kind: type) -> str:
 def is_known(kind: type) -> bool:
     """True if a class only needs an image's shape: it has an entry, and the code for which the entry was written."""
     entry = ENTRIES.get(kind)
-    return entry is not None and has_code((*_methods(kind), *entry.functions), entry.fingerprint)
+    return entry is not None and has_code((*methods_of(kind), *entry.functions), entry.fingerprint)
+
+
+def motion_of(transform: Foreign, params: Params, size: Size) -> Motion:
+    """The motion of a planned transform with drawn parameters, on an image of a size."""
+    motion: Motion = ENTRIES[type(transform)].recipe(transform, params, size)
+    return motion
 
 
 @lru_cache(maxsize=1)
-def _core_is_known() -> bool:
+def core_is_known() -> bool:
+    """True if the code with which this albumentations calls transforms is the one that this module was written for."""
     return has_code(_core_functions(), _CORE)
 
 
 _NEITHER = ("apply_to_bboxes", "apply_to_images", "apply_to_keypoints", "apply_to_volume", "apply_to_mask3d")
 
 
-def _methods(kind: type) -> Iterator[object]:
+def methods_of(kind: type) -> Iterator[object]:
     """Yields the methods of a class and its bases that draw, or that process images and masks."""
     for base in kind.__mro__:
         if base is object or base.__module__.startswith("albumentations.core"):  # covered by `_core_functions`
@@ -113,7 +120,7 @@ _CORE_FUNCTIONS = (
     (member(A, "NoOp"), "apply"),
     (member(A, "Compose"), "__call__ preprocess _preprocess_masks postprocess"),
     (member(composition, "BaseCompose"), "check_data_post_transform _track_transform_params"),
-    *((kind, "__call__") for kind in _CONTAINERS[1:]),
+    *((kind, "__call__") for kind in CONTAINERS[1:]),
     (utils, "ensure_contiguous_output get_shape get_image_shape"),
 )
 
@@ -122,22 +129,23 @@ _CORE = "ee7b795ed8b92692"
 
 
 def _planned_count(members: Foreign) -> int:
-    if not _core_is_known():
+    if not core_is_known():
         return 0
-    return next((number for number, member in enumerate(members) if not _is_planned(member)), len(members))
+    return next((number for number, member in enumerate(members) if not is_planned(member)), len(members))
 
 
-def _is_planned(transform: Foreign) -> bool:
+def is_planned(transform: Foreign) -> bool:
+    """True if a transform, or all members of a container, need an image's shape alone."""
     kind: Foreign = type(transform)
-    if kind in _CONTAINERS:
+    if kind in CONTAINERS:
         members = transform.transforms
-        return not transform.replay_mode and len(members) > 0 and all(map(_is_planned, members))
+        return not transform.replay_mode and len(members) > 0 and all(map(is_planned, members))
     if not is_known(kind) or transform.replay_mode or transform.deterministic:
         return False
-    return _METHODS.isdisjoint(vars(transform))
+    return METHODS.isdisjoint(vars(transform))
 
 
-_METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction(getattr(A.DualTransform, name)))
+METHODS = frozenset(name for name in dir(A.DualTransform) if inspect.isfunction(getattr(A.DualTransform, name)))
 """Methods that change a transform's work if an object has them as attributes."""
 
 
@@ -181,7 +189,7 @@ class _Noted(NamedTuple):
     size: Size  # the size of its input image
 
 
-class _Call:
+class Call:
     """One call of a transform, whose pixels are decoded later.
 
     Args:
@@ -195,18 +203,18 @@ class _Call:
         self._made = False
         self._last: Foreign = None
 
-    def root(self, transform: Foreign) -> _Container | _StandIn | None:
+    def root(self, transform: Foreign) -> Container | _StandIn | None:
         """Makes a stand-in for the transform whose leading members record their work; None if there are none."""
         if type(transform) is not A.Compose:
-            return _stand_in(transform, self) if _planned_count([transform]) else None
+            return stand_in(transform, self) if _planned_count([transform]) else None
         members = transform.transforms
         count = _planned_count(members)
         if not count:
             return None
-        first = [_stand_in(member, self) for member in members[:count]]
+        first = [stand_in(member, self) for member in members[:count]]
         self._last = first[-1]
-        rest = (_Normalize(member, self) if _is_normalize(member) else member for member in members[count:])
-        return _Container(transform, self, [*first, *rest])
+        rest = (_Normalize(member, self) if _is_faster(member) else member for member in members[count:])
+        return Container(transform, self, [*first, *rest])
 
     def blanks(self) -> dict[str, Array]:
         return {name: self.blank(name) for name in self.windows}
@@ -222,7 +230,7 @@ class _Call:
         return array
 
     def note(self, transform: object, params: Params) -> None:
-        motion = ENTRIES[type(transform)].recipe(transform, params, self.size)
+        motion = motion_of(transform, params, self.size)
         self.noted.append(_Noted(transform, params, motion, self.size))
         self.size = motion.size
         if motion.refused or min(motion.size) < 1:
@@ -263,10 +271,10 @@ class _StandIn:
     """Stands for an object of albumentations, whose own code runs except for methods that a subclass replaces."""
 
     __slots__ = ("_call", "_original")
-    _call: _Call
+    _call: Call
     _original: Foreign
 
-    def __init__(self, original: object, call: _Call) -> None:
+    def __init__(self, original: object, call: Call) -> None:
         set_ = object.__setattr__
         set_(self, "_original", original)
         set_(self, "_call", call)
@@ -285,12 +293,12 @@ class _StandIn:
         return self._call.data_after(self, type(self._original).__call__(self, *args, **data))
 
 
-class _Container(_StandIn):
+class Container(_StandIn):
     """Stands for a container, with stand-ins as its members."""
 
     __slots__ = ("transforms",)
 
-    def __init__(self, original: object, call: _Call, members: list[Foreign]) -> None:
+    def __init__(self, original: object, call: Call, members: list[Foreign]) -> None:
         super().__init__(original, call)
         object.__setattr__(self, "transforms", members)
 
@@ -309,17 +317,18 @@ class _Member(_StandIn):
         return {name: call.blank(name) if name in windows else results[name] for name in data}
 
 
-def _stand_in(transform: Foreign, call: _Call) -> _StandIn:
-    if type(transform) in _CONTAINERS:
-        return _Container(transform, call, [_stand_in(one, call) for one in transform.transforms])
+def stand_in(transform: Foreign, call: Call) -> _StandIn:
+    """Stands for a transform, or for a container with stand-ins as its members."""
+    if type(transform) in CONTAINERS:
+        return Container(transform, call, [stand_in(one, call) for one in transform.transforms])
     return _Member(transform, call)
 
 
 # -- at the end
 
 
-def _is_normalize(transform: Foreign) -> bool:
-    return type(transform) is A.Normalize and not transform.deterministic and transform.normalization == "standard"
+def _is_faster(transform: Foreign) -> bool:
+    return is_normalize(transform) and not transform.deterministic
 
 
 class _Normalize(_StandIn):

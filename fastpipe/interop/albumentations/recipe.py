@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from albumentations.core import composition, transforms_interface
 
 from fastpipe.interop import Foreign
+from fastpipe.interop.albumentations.drawing import DrawnCompose, is_drawn_ahead
 from fastpipe.interop.albumentations.planning import planned_members, run, why_not
 from fastpipe.interop.albumentations.seeds import seed
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from fastpipe.datasets.joint_stages import TargetSource
     from fastpipe.executor import ImageStages, StageOptions
 
-__all__ = ["TABLE", "label_fields", "planned_members", "run", "seed", "stages", "takes_names", "why_not"]
+__all__ = ["TABLE", "drawn_ahead", "label_fields", "planned_members", "run", "seed", "stages", "takes_names", "why_not"]
 
 TABLE: Mapping[type, type] = {}
 """Empty, as a draw changes albumentations' generators, so that samples must be made one after the other."""
@@ -24,6 +25,16 @@ TABLE: Mapping[type, type] = {}
 def takes_names(kind: type) -> bool:
     """True for albumentations' transforms and containers."""
     return issubclass(kind, (transforms_interface.BasicTransform, composition.BaseCompose))
+
+
+def drawn_ahead(transform: Foreign, reseeds: bool) -> DrawnCompose | None:
+    """What draws a transform in its place before an image is decoded; None if it needs pixels.
+
+    Args:
+        transform: any transform of the library.
+        reseeds: each image seeds it by a number drawn from the image's own generators.
+    """
+    return DrawnCompose(transform, reseeds) if is_drawn_ahead(transform) else None
 
 
 def label_fields(transform: Foreign) -> Sequence[str]:

@@ -246,13 +246,13 @@ def test_other_code_is_not_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     assert replayed["replay"]["applied"]
 
     monkeypatch.setattr(recipe, "_CORE", "0123456789abcdef")
-    recipe._core_is_known.cache_clear()
+    recipe.core_is_known.cache_clear()
     try:
         assert recipe.planned_members(A.RandomCrop(9, 9)) == ()
         assert "other code" in recipe.why_not(A.RandomCrop)
         assert_same(lambda: compose(A.RandomCrop(9, 9), A.D4()), sample(20, 30))
     finally:
-        recipe._core_is_known.cache_clear()
+        recipe.core_is_known.cache_clear()
 
 
 def test_each_class_is_told_by_its_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,7 @@
 #include "torch_blur_simd.h"
 #include "float_blur_simd.h"
 #include "hue_plain.h"
+#include "cv_resize_plain.h"
 #include "warp_simd.h"
 #include "grid_sample_simd.h"
 #include "planes_simd.h"

@@ -23,6 +23,7 @@
 #include "torch_blur_plain.h"
 #include "float_blur_plain.h"
 #include "hue_plain.h"
+#include "cv_resize_plain.h"
 #include "warp_plain.h"
 #include "grid_sample_plain.h"
 #include "planes_plain.h"

@@ -18,6 +18,7 @@
 #include "bit_writer.h"
 #include "bitstream.h"
 #include "blur.h"
+#include "cv_resize.h"
 #include "float_blur.h"
 #include "hue.h"
 #include "resample_coeffs.h"
@@ -150,6 +151,12 @@ typedef struct fpc_kernels {
     /* Computes row y of the axis's outputs, `bytes` bytes, from its counts[y] input rows; the last one is given twice.
      * Reads and writes whole groups of 32 bytes. */
     void (*resample_vertical)(const uint8_t *const *rows, const fpc_axis *axis, int32_t y, int64_t bytes, uint8_t *out);
+    /* cv_resize.h: resizes a row of 1 or 3 channels to `count` pixels of 15 bits; reads up to FPC_ROW_SLACK bytes after
+     * the row. */
+    void (*cv_resize_row)(const uint8_t *in, const fpc_cv_tap *taps, int32_t count, int32_t channels, int16_t *out);
+    /* Mixes two such rows of `values` values to bytes. */
+    void (*cv_mix_rows)(const int16_t *first, const int16_t *second, const int16_t weights[2], int64_t values,
+                        uint8_t *out);
     /* Picks a row's pixels; reads and writes up to FPC_ROW_SLACK bytes after each row. */
     void (*pick_pixels)(const uint8_t *in, const fpc_picks *picks, uint8_t *out);
     /* operations.c: convert rows of `count` pixels; whole groups of 32 are read and written. */
@@ -265,6 +272,8 @@ typedef struct fpc_kernels {
         .arrange_horizontal = arrange_horizontal,                                                                      \
         .resample_horizontal = resample_horizontal,                                                                    \
         .resample_vertical = resample_vertical,                                                                        \
+        .cv_resize_row = cv_resize_row,                                                                                \
+        .cv_mix_rows = cv_mix_rows,                                                                                    \
         .pick_pixels = pick_pixels,                                                                                    \
         .flip_rgb = flip_rgb,                                                                                          \
         .flip_rgbx = flip_rgbx,                                                                                        \

@@ -30,6 +30,7 @@ static fpc_add_stage *const STAGES[FPC_OP_COUNT] = {
     [FPC_OP_TORCH_BLUR] = fpc_add_torch_blur,
     [FPC_OP_PERMUTE] = fpc_add_permute,
     [FPC_OP_FLOAT_RESIZE] = fpc_add_float_resize,
+    [FPC_OP_CV_RESIZE] = fpc_add_cv_resize,
 };
 
 int fpc_add_operation(fpc_chain *chain, const fpc_operation *operation) {

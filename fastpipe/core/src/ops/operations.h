@@ -25,6 +25,8 @@ fpc_add_stage fpc_add_tensor_gray, fpc_add_tensor_saturation, fpc_add_tensor_hue
 fpc_add_stage fpc_add_tensor_sample;
 /* torch_blur.c */
 fpc_add_stage fpc_add_torch_blur;
+/* cv_resize.c */
+fpc_add_stage fpc_add_cv_resize;
 /* float_resize.c */
 fpc_add_stage fpc_add_float_resize;
 /* warp.c */

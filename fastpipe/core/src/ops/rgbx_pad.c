@@ -34,6 +34,7 @@ static int32_t constant_of(const fpc_operation *operation, int32_t height, int32
     case FPC_OP_TENSOR_AUTOCONTRAST:
     case FPC_OP_TENSOR_SAMPLE:
     case FPC_OP_TORCH_BLUR:
+    case FPC_OP_CV_RESIZE:
     case FPC_OP_PERMUTE: return 255;
     case FPC_OP_PAD: return operation->pad.mode == FPC_CONSTANT ? -1 : 255; /* torchvision pads by way of numpy */
     case FPC_OP_HUE:
