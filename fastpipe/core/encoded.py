@@ -10,7 +10,7 @@ from functools import cached_property
 from fastpipe.clock import uncounted
 from fastpipe.core.files import MAYBE_MPO, jpeg_end, read_header
 from fastpipe.core.library import available, status_text, why_not
-from fastpipe.core.packed import PACKED_FORMAT, is_packed, is_whole, segments_of, unpack, unpack_head
+from fastpipe.core.packed import PACKED_FORMAT, is_packed, is_whole, restore, segments_of, unpack_head
 from fastpipe.errors import DecodeError
 from fastpipe.types import Header
 
@@ -108,7 +108,7 @@ def as_jpeg(data: bytes, source: str = "<bytes>") -> bytes:
         return data
     with uncounted():
         try:
-            return unpack(data)
+            return restore(data)
         except DecodeError as error:
             failed = error
     raise DecodeError(source, failed.format, failed.reader, failed.reason)
