@@ -235,7 +235,7 @@ def load_or_parse(path: str) -> Annotations:
     status = os.stat(path)
     made_of = json.dumps([_PARSER, path, status.st_size, status.st_mtime_ns])
     try:
-        folder = format.place_of("annotations", made_of)
+        folder = format.kept_at("annotations", made_of)
     except FileNotFoundError:  # no home folder
         return Annotations(parse(path), path)
     with contextlib.suppress(format.UnusableIndex):

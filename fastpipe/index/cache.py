@@ -15,7 +15,7 @@ from pathlib import Path
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format
 from fastpipe.index.index_source import IndexSource
-from fastpipe.index.parts import Parts
+from fastpipe.index.pieces import Parts
 from fastpipe.index.table import Listing, Table
 from fastpipe.paths import absolute_path
 

@@ -15,7 +15,7 @@ from fastpipe.errors import DatasetError
 from fastpipe.index import bad_rows
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
-from fastpipe.index.parts import UNSETTLED, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
+from fastpipe.index.pieces import UNSETTLED, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
 from fastpipe.index.table import NO_CLASS, Listing, number_labels, pack_paths, unpack_paths
 from fastpipe.index.unpacked import hold
 from fastpipe.progress_bar import SlowBar

@@ -14,7 +14,7 @@ import numpy as np
 
 from fastpipe.errors import FastpipeWarning
 from fastpipe.index.index_source import IndexSource
-from fastpipe.index.parts import Part, Parts, merge
+from fastpipe.index.pieces import Part, Parts, merge
 from fastpipe.index.table import Listing
 from fastpipe.progress_bar import SlowBar
 

@@ -65,7 +65,7 @@ def cache_folder() -> Path:
     return folder
 
 
-def place_of(kind: str, about: str) -> Path:
+def kept_at(kind: str, about: str) -> Path:
     """The place in the cache folder of what a text identifies; raises FileNotFoundError as `cache_folder` does."""
     return cache_folder() / kind / hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

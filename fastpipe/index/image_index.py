@@ -16,7 +16,7 @@ from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
 from fastpipe.index.extensions import IMG_EXTENSIONS, checked_extensions
 from fastpipe.index.index_source import BuildOptions, IndexSource
 from fastpipe.index.local_scan import LocalFolderSource
-from fastpipe.index.parts import listed_parts
+from fastpipe.index.pieces import listed_parts
 from fastpipe.index.remote_scan import RemoteFolderSource
 from fastpipe.index.table import ENCODING, ERRORS, Array, Listing, unpack_paths
 from fastpipe.index.unpacked import hold

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from fastpipe.index.cluster import Cluster
-from fastpipe.index.parts import Parts
+from fastpipe.index.pieces import Parts
 from fastpipe.index.table import Listing
 from fastpipe.sources import ByteSource
 from fastpipe.sources.threads import map_in_threads, map_patiently

@@ -12,7 +12,7 @@ from typing import Any
 
 import filelock
 
-from fastpipe.index.format import place_of
+from fastpipe.index.format import kept_at
 
 _KEPT_S = 24 * 3600.0
 """The age after which a result is dropped."""
@@ -31,7 +31,7 @@ class Journal:
         self._rows: sqlite3.Connection | None = None
         self._alone = contextlib.ExitStack()
         with contextlib.suppress(OSError, NotImplementedError, sqlite3.Error):
-            self._folder = place_of(kind, about)
+            self._folder = kept_at(kind, about)
             self._folder.mkdir(parents=True, exist_ok=True)
             self._alone.enter_context(filelock.FileLock(self._folder / "lock", timeout=0))
             try:

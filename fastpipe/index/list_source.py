@@ -11,7 +11,7 @@ import numpy as np
 from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.index_source import IndexSource
-from fastpipe.index.parts import UNSETTLED, Parts, listed_parts, settled_state, state_of
+from fastpipe.index.pieces import UNSETTLED, Parts, listed_parts, settled_state, state_of
 from fastpipe.index.read_list import Column, pack_list_paths, read_list, table_of
 from fastpipe.index.table import Array, Listing, joined
 from fastpipe.paths import absolute_path

@@ -16,7 +16,7 @@ import numpy as np
 
 from fastpipe.errors import DatasetError
 from fastpipe.index.folder_source import FolderSource, check_root, is_folder, walk
-from fastpipe.index.parts import (
+from fastpipe.index.pieces import (
     NO_STATE,
     UNSETTLED,
     Part,

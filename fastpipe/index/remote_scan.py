@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpipe.index.folder_source import FolderSource, walk
 from fastpipe.index.journal import Journal
-from fastpipe.index.parts import NO_STATE, Part, Parts
+from fastpipe.index.pieces import NO_STATE, Part, Parts
 from fastpipe.index.table import Listing, pack_paths
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Entry, RemoteSource

@@ -41,7 +41,7 @@ class Table:
     part_paths: Array | None = None
     # int64 ``(m + 1,)``; the first file of each part, whose files are contiguous. None if files were picked.
     part_starts: Array | None = None
-    # int64 ``(m, 3)``; three numbers that change with a part (see `fastpipe.index.parts.State`). A time of -1 never
+    # int64 ``(m, 3)``; three numbers that change with a part (see `fastpipe.index.pieces.State`). A time of -1 never
     # equals a real one: such a part is listed again whenever the index is opened.
     part_states: Array | None = None
     sizes: Array | None = None  # int64 ``(n,)`` bytes; -1 where the file can't be reached. None where not asked for.

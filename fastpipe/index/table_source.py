@@ -181,7 +181,7 @@ class TableSource(ContainerSource):
         try:
             status = os.stat(path)
             about = "\0".join([os.path.abspath(path), self.image, str(status.st_size), str(status.st_mtime_ns)])
-            return format.place_of("unpacked", about).with_suffix(".images").as_posix()
+            return format.kept_at("unpacked", about).with_suffix(".images").as_posix()
         except FileNotFoundError:  # no home folder, or the file is gone
             return None
 

@@ -365,7 +365,7 @@ def _regions(steps: Sequence[Step], shapes: Sequence[ImageShape], count: int) ->
         if isinstance(step, Operation):
             required = step.required_region(region, before)
         elif isinstance(step, Views):
-            required = _needed(step, before)
+            required = _needed_by_views(step, before)
         if required is None:
             given = shapes[number + 1]
             if region != (0, 0, given.height, given.width):
@@ -393,7 +393,7 @@ def _put_before(local: list[Step], operation: Step) -> None:
         local.append(operation)
 
 
-def _needed(step: Views, shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
+def _needed_by_views(step: Views, shape: ImageShape) -> tuple[Box, tuple[Step, ...]]:
     """The region of the image that the views need together, and the views' steps in its coordinates."""
     chains = [_chain(view, shape) for view in step.views]
     top, left = min(box.top for box, _ in chains), min(box.left for box, _ in chains)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fastpipe.index import parts
+from fastpipe.index import pieces
 
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders count as settled at once: what is tested here is not the time that passes."""
-    monkeypatch.setattr(parts, "SETTLED_NS", -(10**18))
+    monkeypatch.setattr(pieces, "SETTLED_NS", -(10**18))

@@ -26,7 +26,7 @@ from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning
-from fastpipe.index import parts
+from fastpipe.index import pieces
 from fastpipe.index.archives import Member, list_members
 from fastpipe.types import ArchiveMember
 
@@ -184,7 +184,7 @@ def test_the_index_is_kept_and_made_anew_when_the_archive_changes(
     assert again.origin == "built: 1 of 1 containers may have changed"
     assert len(again) == len(kept) + 1
     # One that changed just now may change again while the clock stands still: it isn't believed.
-    monkeypatch.setattr(parts, "SETTLED_NS", 10**18)
+    monkeypatch.setattr(pieces, "SETTLED_NS", 10**18)
     os.utime(archive)
     assert ImageIndex.from_folder(archive).origin.startswith("built")
     listed: list[str] = []

@@ -23,7 +23,7 @@ import fastpipe
 from fastpipe import ImageList
 from fastpipe import transforms as T
 from fastpipe.errors import DatasetError
-from fastpipe.index import list_source, parts, read_list
+from fastpipe.index import list_source, pieces, read_list
 from fastpipe.readers import read_file
 
 
@@ -198,7 +198,7 @@ class TestKept:
         assert self.open(path).samples == lines_of(3000, 1000) + lines_of(5)
 
     def test_a_file_that_was_just_written_is_parsed_again(self, path, monkeypatch):
-        monkeypatch.setattr(parts, "SETTLED_NS", 10**18)
+        monkeypatch.setattr(pieces, "SETTLED_NS", 10**18)
         assert self.open(path).samples == lines_of(3000)
         parsed = []
         monkeypatch.setattr(list_source, "read_list", lambda *given: parsed.append(1) or read_list.read_list(*given))
@@ -207,11 +207,11 @@ class TestKept:
 
     def test_what_settles_while_it_is_read_holds(self, path, monkeypatch):
         """Where the file system's times are finer than what reading takes."""
-        monkeypatch.setattr(parts, "SETTLED_NS", 10**18)
+        monkeypatch.setattr(pieces, "SETTLED_NS", 10**18)
         read = read_list.read_list
 
         def reading(*given):
-            monkeypatch.setattr(parts, "SETTLED_NS", -(10**18))
+            monkeypatch.setattr(pieces, "SETTLED_NS", -(10**18))
             return read(*given)
 
         monkeypatch.setattr(list_source, "read_list", reading)

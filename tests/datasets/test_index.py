@@ -23,7 +23,7 @@ from fastpipe import progress_bar
 from fastpipe.datasets import ImageIndex, find_classes, make_dataset
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import format as store_module
-from fastpipe.index import local_scan, parts
+from fastpipe.index import local_scan, pieces
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.lazy_sequences import Samples
 from fastpipe.index.statistics import files_left_out
@@ -111,7 +111,7 @@ class TestOpening:
         first = ImageIndex.from_folder(tree)
         touch(tree, "a/0.jpg")
         assert list(Samples(ImageIndex.from_folder(tree))) == expected(tree)
-        assert (first.table.part_states[:, 1] == parts.UNSETTLED).all()
+        assert (first.table.part_states[:, 1] == pieces.UNSETTLED).all()
 
     def test_by_relative_path_and_with_another_spelling_it_is_the_same_index(self, tree, settled, monkeypatch):
         first = ImageIndex.from_folder(tree)

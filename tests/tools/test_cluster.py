@@ -24,7 +24,7 @@ from fastpipe.cli.app import app
 from fastpipe.datasets import ImageIndex
 from fastpipe.errors import ConfigError, FastpipeError
 from fastpipe.index import cluster as cluster_module
-from fastpipe.index import parts
+from fastpipe.index import pieces
 from fastpipe.index.cluster import Cluster, _key, shared_paths
 from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import folder_source
@@ -87,7 +87,7 @@ def test_a_check_is_that_of_one_process_although_a_worker_is_killed(
 
 
 def test_an_index_is_that_of_one_process(cluster: Any, folder: Path, tmp_path: Path) -> None:
-    time.sleep(parts.SETTLED_NS / 1e9 + 0.1)  # until then the folders' times are kept as unknown
+    time.sleep(pieces.SETTLED_NS / 1e9 + 0.1)  # until then the folders' times are kept as unknown
     alone = ImageIndex.from_folder(folder, location=None, sizes=True, progress=False)
     for root in (folder, os.path.relpath(folder)):
         with Cluster(cluster.scheduler_address) as there:

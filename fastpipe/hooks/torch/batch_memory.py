@@ -38,7 +38,7 @@ Fetch: TypeAlias = "Callable[[Fetcher, Sequence[object]], object]"
 _default_collate: Collate = default_collate
 
 _OFTEN = 4
-"""The inverse of the largest share of pending tensors that a user's code may keep, whose pixels are made twice."""
+"""Tensors stay without pixels until they are stacked while the user's code keeps at most one in so many."""
 MOST_HELD = 1 << 26
 """The most bytes of files that the tensors without pixels of one batch keep in memory."""
 _MOST_RESULTS = 16

@@ -20,8 +20,7 @@ from fastpipe.mistakes import attempt
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
-from fastpipe.program.on_image import run_on_image
-from fastpipe.program.on_image import shape_of as image_shape
+from fastpipe.program.on_image import run_on_image, shape_of
 from fastpipe.rng import TorchStream, rewound_on, stream_of
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.torch_modes import torch_modes_active
@@ -34,7 +33,7 @@ from fastpipe.transforms.pipeline import is_of_v2
 from fastpipe.transforms.sized_image import Untraceable
 from fastpipe.transforms.v2 import _draws, _params, functional
 from fastpipe.transforms.v2._kernels import Function, by_fastpipe, with_functional
-from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, after, image_steps, shape_of, stand_in
+from fastpipe.transforms.v2._proxies import STAND_INS, PilStandIn, after, image_steps, stand_in, stand_in_shape
 from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
 
@@ -240,7 +239,7 @@ def _run_alone(transform: theirs.Transform, image: PIL.Image.Image) -> object:
 
     None if torchvision's code has to run.
     """
-    shape = None if isinstance(image, PilStandIn) else image_shape(image)
+    shape = None if isinstance(image, PilStandIn) else shape_of(image)
     if shape is None or not core.available() or not _is_planned(transform):
         return None
     if isinstance(transform, theirs.RandomCrop) and not transform.padding:
@@ -260,7 +259,7 @@ def _converting(draw: _draws.Draw, transform: Function) -> Function:
     def converted(self: Planned, inpt: object, params: _params.Params) -> object:
         if not isinstance(inpt, STAND_INS):
             return transform(self, inpt, params)
-        steps = draw(self, shape_of(inpt), TorchStream())
+        steps = draw(self, stand_in_shape(inpt), TorchStream())
         return after(inpt, *steps) if steps else inpt
 
     converted.__name__, converted.__qualname__ = "transform", f"{transform.__qualname__}"
@@ -283,7 +282,7 @@ def _with_picture(compose: theirs.Compose, inputs: tuple[object, ...]) -> object
     if len(pictures) != 1 or any(isinstance(value, (tv_tensors.Image, tv_tensors.Video)) for value in flat):
         return None
     call = compose._call_for(pictures[0])
-    shape = image_shape(pictures[0])
+    shape = shape_of(pictures[0])
     if call is None or len(call.runs) != 1 or shape is None:
         return None
 

@@ -91,7 +91,7 @@ def stand_in(shape: ImageShape, steps: tuple[Step, ...] = ()) -> StandIn:
     return tensor  # type: ignore[no-any-return]
 
 
-def shape_of(image: StandIn) -> ImageShape:
+def stand_in_shape(image: StandIn) -> ImageShape:
     """The shape from which `stand_in` makes such an image."""
     if isinstance(image, PilStandIn):
         return image.shape
@@ -102,7 +102,7 @@ def shape_of(image: StandIn) -> ImageShape:
 
 def after(image: StandIn, *operations: Step) -> StandIn:
     """The stand-in for the image after further steps."""
-    shape = shape_of(image)
+    shape = stand_in_shape(image)
     for operation in operations:
         shape = operation.output_shape(shape)
     return stand_in(shape, (*_steps(image), *operations))
@@ -324,7 +324,7 @@ def _on_tensor(name: str, image: TensorLike, /, *args: object, **kwargs: object)
 
 
 def _plainly(name: str, image: TensorLike, given: Arguments) -> StandIn:
-    shape = shape_of(image)
+    shape = stand_in_shape(image)
     assert isinstance(shape, ops.TensorShape)
     return after(image, ops.tensor_operation(name, given, shape, _size_after(name, image, given)))
 
