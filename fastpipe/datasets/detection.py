@@ -263,13 +263,12 @@ def _masks_of(
     keep: torch.Tensor | None,
 ) -> torch.Tensor:
     """A box of the masks of an image's annotations, of which `parts` are the segmentations; see `load_masks`."""
-    try:
-        return load_masks(parts, size, box, keep)
-    except NOT_OF_ANNOTATIONS:
-        raise
-    except Exception:  # said again with the annotation's name
+    made = outcome_of(lambda: load_masks(parts, size, box, keep))
+    if isinstance(made, torch.Tensor):
+        return made
+    if not isinstance(made, NOT_OF_ANNOTATIONS):  # said again with the annotation's name
         annotations.made(number, lambda records: load_masks(column(records, "segmentation"), size, box, None))
-        raise
+    raise made
 
 
 class _Voc(Wrappable[SampleT]):

@@ -6,14 +6,14 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fastpipe.clock import clock, uncounted
+from fastpipe.foreign_code import outcome_of
 from fastpipe.paths import shell_quoted
 from fastpipe.plain_way import raise_interruption
 
 if TYPE_CHECKING:
-    from fastpipe.hooks.ledger import Site
     from fastpipe.program.core_job import Encoded
     from fastpipe.types import Box
 
@@ -92,23 +92,32 @@ class PackingSamples:
             except FastpipeError:  # such as a PNG, which stays as it is
                 self.add(found)
                 return
-            try:
-                rounds = [(_seconds(make, data), _seconds(make, packed)) for _ in range(_ROUNDS)]
-            except Exception as error:  # of a file or step that the script meets elsewhere
-                raise_interruption(error)
+            rounds = outcome_of(lambda: [(_seconds(make, data), _seconds(make, packed)) for _ in range(_ROUNDS)])
+            if isinstance(rounds, Exception):  # of a file or step that the script meets elsewhere
+                raise_interruption(rounds)
                 return
             found.seconds, found.packed_seconds = map(min, zip(*rounds, strict=True))
             found.packed_bytes = len(packed)
             self.add(found)
 
 
+class Measured(Protocol):
+    """What is asked here of a `fastpipe.hooks.ledger.Site`."""
+
+    kind: str
+    images: int
+    timed: int
+    seconds: float
+    packing: PackingSamples
+
+
 class DecodesToMeasure:
     """Decodes of checked images, which are measured once the check is over."""
 
     def __init__(self) -> None:
-        self._noted: list[tuple[Site, Encoded, Box | None]] = []
+        self._noted: list[tuple[Measured, Encoded, Box | None]] = []
 
-    def note(self, site: Site, encoded: Encoded, box: Box | None) -> None:
+    def note(self, site: Measured, encoded: Encoded, box: Box | None) -> None:
         """Notes that a box of an image is decoded; None for the whole image."""
         if site.packing.images + len(self._noted) < MOST_IMAGES:
             self._noted.append((site, encoded, box))
@@ -134,7 +143,7 @@ def _seconds(make: Callable[[bytes], object], data: bytes) -> float:
     return clock() - begun
 
 
-def packing_lines(sites: Sequence[Site]) -> list[str]:
+def packing_lines(sites: Sequence[Measured]) -> list[str]:
     """A line that says what packing would give a run; none where it is little, or nothing was measured."""
     timed = [site for site in sites if site.timed and site.kind != "loader"]
     now_s = sum(site.seconds / site.timed * site.images for site in timed)
