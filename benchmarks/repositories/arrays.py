@@ -1,8 +1,9 @@
-"""Pipelines of cv2 and numpy: heat maps, mosaics, PNG pairs, captions, and images of 16 bits."""
+"""Pipelines of cv2, numpy and tensors: heat maps, mosaics, PNG pairs, captions, 16 bits, small images from memory."""
 
 from __future__ import annotations
 
 import functools
+import io
 import math
 import random
 import tempfile
@@ -14,9 +15,10 @@ import albumentations as A
 import cv2
 import numpy as np
 import torch
-from _pipelines import Photos, T, loader, masks_of, of_file, pipeline
+from _pipelines import BICUBIC, Photos, T, V, loader, masks_of, of_file, opened, own, pipeline, tensor
 from harness import MEAN, STD
 from PIL import Image, ImageCms
+from torchvision_here import module
 
 Array = np.ndarray[Any, Any]
 SIZE = 512
@@ -348,3 +350,86 @@ def by_pillow(name: str) -> Any:
     image = Image.open(name).convert("I").resize((256, 256), Image.Resampling.BILINEAR)
     tensor = torch.from_numpy(np.array(image, np.float32)[None] / 4095).repeat(3, 1, 1)
     return T.functional.hflip(tensor) if random.random() < 0.5 else tensor
+
+
+# -- tensors
+
+
+pipeline("sustainlab-group/SatMAE")(
+    own(
+        T.Compose(
+            [
+                *tensor(),
+                T.RandomResizedCrop(224, scale=(0.2, 1.0), interpolation=BICUBIC),
+                T.RandomHorizontalFlip(),
+            ]
+        )
+    )
+)
+
+
+@pipeline("segmentation by torchvision.io")
+def by_torchvision_io(photos: Photos) -> Iterable[Any]:
+    """Images and masks decoded to tensors, resized and flipped together by v2."""
+    read, mode = module("torchvision.io").decode_image, module("torchvision.io").ImageReadMode
+    tv_tensors, pairs = module("torchvision.tv_tensors"), masks_of(photos, Path(tempfile.mkdtemp()))
+    both = V.Compose(
+        [
+            V.Resize((320, 320)),
+            V.RandomHorizontalFlip(),
+            V.RandomCrop(288),
+            V.ToDtype({tv_tensors.Image: torch.float32, tv_tensors.Mask: torch.int64, "others": None}, scale=True),
+            V.Normalize(MEAN, STD),
+        ]
+    )
+
+    def sample(index: int) -> Any:
+        image, label = (Path(name).read_bytes() for name in pairs[index])
+        image, label = (torch.frombuffer(bytearray(one), dtype=torch.uint8) for one in (image, label))
+        return both(tv_tensors.Image(read(image, mode.RGB)), tv_tensors.Mask(read(label, mode.UNCHANGED)[:1]))
+
+    return loader(len(pairs), sample, 16)
+
+
+# -- small images from memory, as an LMDB gives them
+
+
+@pipeline("Janspiry/SR3: PNGs of 128 pixels from memory")
+def sr3(photos: Photos) -> Iterable[Any]:
+    """Two images of a record, flipped together."""
+    records = [[encoded(name, "PNG", (128, 128)), encoded(name, "PNG", (16, 16), (128, 128))] for name in photos.files]
+
+    def sample(index: int) -> Any:
+        images = [T.functional.to_tensor(opened(io.BytesIO(one))) for one in records[index]]
+        both = torch.stack(images, 0)
+        both = T.functional.hflip(both) if random.random() < 0.5 else both
+        high, low = (one * 2 - 1 for one in torch.unbind(both, 0))
+        return {"HR": high, "SR": low, "Index": index}
+
+    return loader(len(records), sample, 16)
+
+
+@pipeline("clovaai/deep-text-recognition-benchmark")
+def text_lines(photos: Photos) -> Iterable[Any]:
+    """Lines of text in gray, all resized to one size where they are collated."""
+    records = [encoded(name, "JPEG", (90 + number % 60, 31)) for number, name in enumerate(photos.files)]
+
+    def sample(index: int) -> Any:
+        return Image.open(io.BytesIO(records[index])).convert("L"), str(index)
+
+    def collate(samples: list[Any]) -> Any:
+        images, labels = zip(*samples, strict=True)
+        made = [T.functional.to_tensor(one.resize((100, 32), Image.Resampling.BICUBIC)) for one in images]
+        return torch.cat([one.sub_(0.5).div_(0.5).unsqueeze(0) for one in made], 0), labels
+
+    return loader(len(records), sample, 32, collate_fn=collate)
+
+
+def encoded(name: str, kind: str, *sizes: tuple[int, int]) -> bytes:
+    """A photo resized to one size after the other, in a format's bytes."""
+    image = opened(name)
+    for size in sizes:
+        image = image.resize(size, Image.Resampling.BICUBIC)
+    file = io.BytesIO()
+    image.save(file, kind)
+    return file.getvalue()
