@@ -141,6 +141,12 @@ class Affine(Operation):
         return ", ".join(parts) or "affine, nothing moved"
 
 
+def _mode_of_v2(mode: InterpolationMode) -> object:
+    """torchvision's mode, as older versions don't take its name."""
+    mode_of_v2: object = functional("InterpolationMode")(mode.value)
+    return mode_of_v2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class AffineOfV2(Affine):
     """`Affine` with the matrix as torchvision's v2 computes it."""
@@ -149,7 +155,7 @@ class AffineOfV2(Affine):
     takes_arrays_alone: ClassVar[bool] = True
 
     def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        given = {**self.arguments(), "interpolation": self.interpolation.value}
+        given = {**self.arguments(), "interpolation": _mode_of_v2(self.interpolation)}
         return through_pillow(image, partial(functional("affine"), **given))
 
 
@@ -261,7 +267,7 @@ class PerspectiveBy(Operation):
         return least_pixels_of_warp(self.interpolation, channels)
 
     def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        mode, coefficients = self.interpolation.value, self.coefficients
+        mode, coefficients = _mode_of_v2(self.interpolation), self.coefficients
         warp = functional("perspective")
         return through_pillow(image, lambda picture: warp(picture, None, None, mode, self.fill, coefficients))
 

@@ -25,6 +25,8 @@ from fastpipe.transforms.v2 import _kernels
 from fastpipe.transforms.v2 import functional as F
 
 MODES = ["RGB", "L"]
+NEAREST, BILINEAR, BICUBIC, LANCZOS = map(theirs.InterpolationMode, ("nearest", "bilinear", "bicubic", "lanczos"))
+"""Torchvision's, as older versions don't take their names."""
 Call = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
@@ -58,7 +60,7 @@ def calls(height: int, width: int) -> list[Call]:
         ("pad", ([-1, 2],), {}),
         ("pad", ([1, 2, 3],), {}),
         ("pad", (1.5,), {}),
-        *(("resize", ([17, 13],), {"interpolation": m}) for m in ("nearest", "bilinear", "bicubic", "lanczos", "x")),
+        *(("resize", ([17, 13],), {"interpolation": m}) for m in (NEAREST, BILINEAR, BICUBIC, LANCZOS, "x")),
         ("resize", (21,), {"max_size": 40}),
         ("resize", ([21],), {"interpolation": 4}),
         ("resize", (None,), {"max_size": 19}),
@@ -80,11 +82,11 @@ def calls(height: int, width: int) -> list[Call]:
         ("invert", (), {}),
         ("autocontrast", (), {}),
         ("equalize", (), {}),
-        *(("rotate", (33.0,), {"interpolation": "bilinear", "expand": expand}) for expand in (False, True)),
-        ("rotate", (33.0,), {"interpolation": "nearest", "expand": True}),
+        *(("rotate", (33.0,), {"interpolation": BILINEAR, "expand": expand}) for expand in (False, True)),
+        ("rotate", (33.0,), {"interpolation": NEAREST, "expand": True}),
         ("rotate", (-90,), {"center": [1, 2], "fill": 9}),
         ("rotate", ("x",), {}),
-        *(("affine", (), {**affine, "interpolation": m, "fill": 3}) for m in ("nearest", "bilinear", "bicubic")),
+        *(("affine", (), {**affine, "interpolation": m, "fill": 3}) for m in (NEAREST, BILINEAR, BICUBIC)),
         *(("affine", (), {**affine, "angle": 0, "shear": [0.0, 0.0], "scale": 1.0, "translate": t})
           for t in ([3, 0], [0, -2], [1, 2], [1000, 0])),
         ("affine", (), {**affine, "scale": -1}),
