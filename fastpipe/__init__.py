@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fastpipe.lazy_names import imported_lazily
 
 if TYPE_CHECKING:
     from fastpipe import config as config
@@ -136,17 +138,9 @@ _MODULES = (
     *("config", "core", "datasets", "errors", "executor", "growing", "loading", "ops", "packing"),
     *("program", "readers", "rng", "sources", "tools", "transforms", "types"),
 )
-_HOME = {name: f"fastpipe.{module}" for module, names in _HOMES.items() for name in names}
-
 
 if not TYPE_CHECKING:  # for a type checker every public name is imported above, and any other is a mistake
-
-    def __getattr__(name: str) -> Any:
-        if name in _HOME:
-            return getattr(importlib.import_module(_HOME[name]), name)
-        if name in _MODULES:
-            return importlib.import_module(f"fastpipe.{name}")
-        raise AttributeError(f"module 'fastpipe' has no attribute {name!r}")
+    __getattr__ = imported_lazily(__name__, _HOMES, modules=_MODULES)
 
 
 def load_ipython_extension(_: object) -> None:

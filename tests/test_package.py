@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import shutil
@@ -52,6 +53,38 @@ MODULES = (
 def test_each_public_module_is_there_when_it_is_first_used(name: str) -> None:
     assert run_python(f"import fastpipe; print(fastpipe.{name}.__name__)") == f"fastpipe.{name}\n"
     assert name in dir(fastpipe)
+
+
+def imported_for_type_checkers(package: str) -> dict[str, set[str]]:
+    """The names that a package imports for type checkers alone, by their module."""
+    path = ROOT.joinpath(*package.split("."), "__init__.py")
+    (block,) = [
+        one
+        for one in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(one, ast.If) and not one.orelse and ast.unparse(one.test) == "TYPE_CHECKING"
+    ]
+    found: dict[str, set[str]] = {}
+    for one in block.body:
+        assert isinstance(one, ast.ImportFrom)
+        assert one.module is not None
+        if one.module != package:  # modules of the package itself
+            names = {name.name for name in one.names}
+            found.setdefault(one.module.removeprefix(f"{package}."), set()).update(names)
+    return found
+
+
+@pytest.mark.parametrize("name", ["fastpipe", "fastpipe.ops", "fastpipe.transforms", "fastpipe.transforms.functional"])
+def test_lazy_names_are_where_type_checkers_find_them(name: str) -> None:
+    package = importlib.import_module(name)
+    assert {home: {*names} for home, names in package._HOMES.items()} == imported_for_type_checkers(name)
+    for home, names in package._HOMES.items():
+        module = importlib.import_module(f"{name}.{home}")
+        for one in names:
+            assert getattr(package, one) is getattr(module, one)
+
+
+def test_the_registry_of_operations_has_all_families() -> None:
+    assert int(run_python("from fastpipe.ops import REGISTRY; print(len(REGISTRY))")) == len(fastpipe.ops.REGISTRY)
 
 
 def test_what_is_no_module_is_none() -> None:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import DTypeLike
 
 from fastpipe import core, readers
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError, DecodeError
 from fastpipe.types import Box, ImageShape
 
@@ -160,7 +161,7 @@ def load_array(path: str, form: Form, crop: Box | None, content: str | bytes | N
     count, start = math.prod(form.shape), len(form.header)
     wanted = count * form.stored.itemsize
     if len(data) - start < wanted:
-        reason = f"it has {len(data) - start} bytes after its header of {start}, and {form} takes {wanted}"
+        reason = f"it has {pluralize(len(data) - start, 'byte')} after its header of {start}, and {form} takes {wanted}"
         raise DecodeError(path, "NPY" if start else "raw", "numpy", reason)
     array = np.frombuffer(data, form.stored, count, start).reshape(form.shape, order="C" if form.in_order else "F")
     if crop is not None:

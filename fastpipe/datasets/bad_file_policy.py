@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fastpipe.counts import pluralize
 from fastpipe.datasets.bad_files import (
     REPLACED,
     SKIPPED,
@@ -135,7 +136,9 @@ class BadFilePolicy:
         if counts.replaced:
             done.append(f"{counts.replaced} were replaced by others")
         if done and record.first_warning():
-            number = f"{counts.skipped + counts.replaced} of the {record.shared['size']} samples of this epoch"
+            number = (
+                f"{counts.skipped + counts.replaced} of the {pluralize(record.shared['size'], 'sample')} of this epoch"
+            )
             warn_again(f"{number} can't be read: {' and '.join(done)}.{self._see_log}")
 
     def substitutes(self, task: SampleTask) -> Iterator[SampleTask]:
@@ -215,7 +218,7 @@ class BadFilePolicy:
         size = record.shared["size"]
         if most < 1 and (count := record.exceeding(most * size)):
             raise BadFilesError(
-                f"{count} of the {size} samples of this epoch can't be read, more than max_bad_fraction="
+                f"{count} of the {pluralize(size, 'sample')} of this epoch can't be read, more than max_bad_fraction="
                 f"{most} allows; the last is {bad.path}: {bad.reason}.{self._see_log} Is the disk "
                 "there? Mend or remove the files, or allow a larger fraction."
             )

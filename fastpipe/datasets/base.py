@@ -21,6 +21,7 @@ from typing_extensions import TypeVar
 from fastpipe import readers
 from fastpipe.arguments import MOST_THREADS, seed_number, whole_number
 from fastpipe.config import ANY_FORMAT, MachineConfig, readers_asked
+from fastpipe.counts import pluralize
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
@@ -343,9 +344,9 @@ class ImageDataset(Dataset[SampleT]):
         samples: Any = self.batch(indices)
         if indices and not samples:
             raise NothingLeftError(
-                f"all {len(indices)} samples of a batch are bad and left out ({indices[0]} is the first), and a batch "
-                "of none can't be collated: use fastpipe.DataLoader, which leaves such batches out, larger batches, or "
-                "on_error='replace'."
+                f"all of {pluralize(len(indices), 'sample')} of a batch are bad and left out ({indices[0]} is the "
+                "first), and a batch of none can't be collated: use fastpipe.DataLoader, which leaves such "
+                "batches out, larger batches, or on_error='replace'."
             )
         several: list[SampleT] = samples
         return several

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence, Sized
 
 from PIL import Image
 
+from fastpipe.counts import pluralize
 from fastpipe.datasets.base import ImageDataset, SampleT
 from fastpipe.datasets.options import SampleOptions, Unpack, with_options
 from fastpipe.errors import DatasetError
@@ -54,7 +55,7 @@ class ImageArray(ImageDataset[SampleT]):
         self.targets = targets
         count = len(PixelArray(data, channels_first))
         if len(targets) != count:
-            raise DatasetError(f"there are {count} images, and {len(targets)} targets.")
+            raise DatasetError(f"there are {pluralize(count, 'image')}, and {pluralize(len(targets), 'target')}.")
         self._fastpipe_share_record()
 
     def __len__(self) -> int:

@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from fastpipe.counts import pluralize
 from fastpipe.datasets.base import SampleT
 from fastpipe.datasets.folder import ImageFolder
 from fastpipe.datasets.indexed import IndexedDataset
@@ -190,7 +191,7 @@ def _positions(indices: object, count: int) -> Array:
     picks: Array = np.asarray(indices)
     if picks.dtype == bool:
         if picks.shape != (count,):
-            raise IndexError(f"there are {picks.size} booleans for {count} samples")
+            raise IndexError(f"there are {pluralize(picks.size, 'boolean')} for {pluralize(count, 'sample')}")
         return np.arange(count)[picks]
     if not picks.size:
         return np.zeros(0, np.int64)
@@ -199,7 +200,7 @@ def _positions(indices: object, count: int) -> Array:
     positions: Array = picks.astype(np.int64)
     positions[positions < 0] += count
     if positions.min() < 0 or positions.max() >= count:
-        raise IndexError(f"a position is out of range: there are {count} samples")
+        raise IndexError(f"a position is out of range of {pluralize(count, 'sample')}")
     return positions
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from fastpipe.arguments import seed_number, whole_number
+from fastpipe.counts import pluralize
 from fastpipe.datasets import IMG_EXTENSIONS, ImageDataset, ImageFolder, ImageIndex
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.indexed import IndexedDataset
@@ -161,7 +162,7 @@ class GrowingDataset(EpochSubset):
         asked = np.asarray(places, np.int64)
         outside = asked[(asked < 0) | (asked >= len(window))]
         if len(outside):
-            raise IndexError(f"place {outside[0]} is out of range: the epoch has {len(window)} samples")
+            raise IndexError(f"place {outside[0]} is out of range: the epoch has {pluralize(len(window), 'sample')}")
         found: list[int] = self._order.at(window.at(asked) % len(self._order)).tolist()
         return found
 
@@ -280,10 +281,12 @@ class GrowingDataset(EpochSubset):
             self._check_arrivals(progress)
             if still_s > told:
                 told *= 2
-                self._warn(still_s, progress.error, f"the first epoch waits for {self._state.start} samples")
+                self._warn(
+                    still_s, progress.error, f"the first epoch waits for {pluralize(self._state.start, 'sample')}"
+                )
             self._wait()
         if still_s > _STALL_S:
-            self._warn(still_s, progress.error, f"training goes on with the {len(window)} samples that are there")
+            self._warn(still_s, progress.error, f"training goes on with {pluralize(len(window), 'sample')}")
         return window
 
     def _still_s(self, progress: FetchProgress) -> float:
@@ -315,9 +318,9 @@ class GrowingDataset(EpochSubset):
             each = min(each, progress.bytes / progress.files + 4096)
         wanted = math.ceil(1.05 * each * (math.ceil(start * self.growth) + 1) / 1e6)
         raise DatasetError(
-            f"start={start}: {self.cache} is full with {progress.room} samples, and an epoch has 1/{self.growth:g} of "
-            f"these, {possible}. Give the cache a capacity of {wanted} MB, which holds {self.growth:g} × {start} "
-            f"samples of {each / 1e3:.0f} kB, or start={possible}."
+            f"start={start}: {self.cache} is full with {pluralize(progress.room, 'sample')}, and an epoch has "
+            f"1/{self.growth:g} of these, {possible}. Give the cache a capacity of {wanted} MB, which holds "
+            f"{self.growth:g} × {start} samples of {each / 1e3:.0f} kB, or start={possible}."
         )
 
     def _wait(self) -> None:

@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from types import ModuleType
 
+from fastpipe.hooks.guard import guard
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, as_builtin
 
@@ -23,6 +24,9 @@ else:
 finally:
     sys.path = before
 """
+
+
+_COUNT = "the count of a child process's images"
 
 
 def hook(module: ModuleType, patches: Patches) -> None:
@@ -46,7 +50,7 @@ def _make_folder() -> None:
     from fastpipe.hooks.installation import are_in_place
 
     if are_in_place():
-        with suppress(OSError):  # a full disk: the children's images aren't counted
+        with guard(_COUNT), suppress(OSError):  # a full disk
             LEDGER.folder()
 
 
@@ -54,7 +58,7 @@ def _begin_forked() -> None:
     from fastpipe.hooks.installation import are_in_place
 
     if are_in_place() and LEDGER.has_folder:
-        with suppress(OSError):
+        with guard(_COUNT), suppress(OSError):
             _begin(LEDGER.folder())
 
 
@@ -62,10 +66,11 @@ def _starting(plain: Function) -> Function:
     """Wraps ``Popen.__init__``: makes the folder for a program that is started by ``fastpipe run``, which finds it."""
 
     def __init__(self: object, *args: object, **options: object) -> None:
-        command = args[0] if args else options.get("args")
-        words = command if isinstance(command, (list, tuple)) else [command]
-        if any("fastpipe" in word for word in words if isinstance(word, str)):
-            _make_folder()
+        with guard(_COUNT):
+            command = args[0] if args else options.get("args")
+            words = command if isinstance(command, (list, tuple)) else [command]
+            if any("fastpipe" in word for word in words if isinstance(word, str)):
+                _make_folder()
         plain(self, *args, **options)
 
     return __init__
@@ -73,10 +78,12 @@ def _starting(plain: Function) -> Function:
 
 def _with_installation(plain: Function) -> Function:
     def get_preparation_data(*args: object, **kwargs: object) -> dict[str, object]:
-        LEDGER.fold_ended()
+        with guard("the ledgers of ended processes in one file"):
+            LEDGER.fold_ended()
         data: dict[str, object] = plain(*args, **kwargs)
-        path = data.get("sys_path")
-        data["fastpipe"] = _Installing(path if isinstance(path, list) else sys.path, LEDGER.check, LEDGER.folder())
+        with guard("hooks in a spawned process"):
+            path = data.get("sys_path")
+            data["fastpipe"] = _Installing(path if isinstance(path, list) else sys.path, LEDGER.check, LEDGER.folder())
         return data
 
     return get_preparation_data
@@ -125,7 +132,8 @@ def _flush_before_exit() -> None:
     plain = os._exit
 
     def _exit(status: int) -> None:
-        LEDGER.flush_child(True)
+        with guard(_COUNT):
+            LEDGER.flush_child(True)
         plain(status)
 
     setattr(os, "_exit", as_builtin(plain, _exit))  # noqa: B010 # typed as a function that never returns

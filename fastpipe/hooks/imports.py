@@ -1,7 +1,12 @@
-"""Calls a function with a module right after it has been imported, by whatever code and at whatever time."""
+"""Calls a function with a module right after it has been imported, by whatever code and at whatever time.
+
+`import_at_first_use` imports fastpipe's own modules once a script needs them.
+"""
 
 from __future__ import annotations
 
+import gc
+import importlib
 import importlib.machinery
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +16,23 @@ from types import ModuleType
 from typing import Any
 
 Imported = Callable[[ModuleType], None]
+
+
+def import_at_first_use(name: str) -> ModuleType:
+    """Imports a module without collecting garbage meanwhile.
+
+    Importing leaves little garbage, and makes so many objects that the collector would go through all of the script's,
+    which takes as long as the import.
+    """
+    if name in sys.modules:
+        return importlib.import_module(name)
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        if collects:
+            gc.enable()
 
 
 class ImportHook(MetaPathFinder):

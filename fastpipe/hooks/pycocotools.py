@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 from fastpipe.hooks.faster_function import FasterFunction
+from fastpipe.hooks.guard import guard
 from fastpipe.hooks.patches import Function, Patches
 
 if TYPE_CHECKING:
@@ -105,13 +106,15 @@ def fetching(fetcher: Fetcher) -> Iterator[None]:
     """Makes functions on masks faster within the block, if the fetcher's last samples decoded masks."""
     before = _thread.decoded
     mode: AbstractContextManager[object] = nullcontext()
-    if fetcher in _fetchers:
-        from fastpipe.hooks.torch.mask_tensors import MaskMode
+    with guard("faster functions on masks"):
+        if fetcher in _fetchers:
+            from fastpipe.hooks.torch.mask_tensors import MaskMode
 
-        mode = MaskMode()
+            mode = MaskMode()
     with mode:
         yield
-    if _thread.decoded == before:
-        _fetchers.discard(fetcher)
-    else:
-        _fetchers.add(fetcher)
+    with guard("faster functions on masks"):
+        if _thread.decoded == before:
+            _fetchers.discard(fetcher)
+        else:
+            _fetchers.add(fetcher)

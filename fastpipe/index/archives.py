@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError
 from fastpipe.index import bad_rows
 from fastpipe.index.containers import ContainerListing, ContainerSource
@@ -126,7 +127,8 @@ def read_member(file: IO[bytes], path: str, member: Member) -> bytes:
     data = file.read(member.size)
     if len(data) < member.size:
         raise DatasetError(
-            f"{path}: {member.name} is cut off: the archive ends {member.size - len(data)} bytes before it."
+            f"{path}: {member.name} is cut off: "
+            f"the archive ends {pluralize(member.size - len(data), 'byte')} before it."
         )
     return data
 

@@ -29,6 +29,7 @@ import filelock
 import numpy as np
 
 from fastpipe.atomic_write import atomic_write
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError
 from fastpipe.index.table import ENCODING, Array
 from fastpipe.paths import absolute_path, user_folder
@@ -188,7 +189,7 @@ def read(location: Path, generation: str) -> tuple[JsonObject, dict[str, Array]]
     if header["format"] != FORMAT:
         raise UnusableIndex(f"it is a {header['format']}, and this fastpipe writes a {FORMAT}")
     if len(data) != header["bytes"]:
-        raise UnusableIndex(f"it has {len(data)} bytes of arrays, not {header['bytes']}")
+        raise UnusableIndex(f"it has {pluralize(len(data), 'byte')} of arrays, not {header['bytes']}")
     arrays: dict[str, Array] = {}
     for name, about in header["arrays"].items():
         kind = np.dtype(about["type"])

@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError
 from fastpipe.index import bad_rows, cache, format
 from fastpipe.index.archives import ArchiveSource, archive_in, archive_named_by
@@ -218,8 +219,7 @@ class ImageIndex:
 
     def __repr__(self) -> str:
         where = "in memory" if self.location is None else f"at {self.location}"
-        files = f"{len(self)} file{'s' * (len(self) != 1)}"
-        classes = f"{len(self.classes)} class{'es' * (len(self.classes) != 1)}"
+        files, classes = pluralize(len(self), "file"), pluralize(len(self.classes), "class")
         return f"ImageIndex({files} in {classes}, root={self.root!r}, {where})"
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 import numpy as np
 from numpy.typing import DTypeLike
 
+from fastpipe.counts import pluralize
 from fastpipe.index.table import Array
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class _View(Sequence[Item]):
             return [self._at(number) for number in range(*item.indices(len(self)))]
         number = operator.index(item)
         if not -self.size <= number < self.size:
-            raise IndexError(f"index {item} is out of range: there are {self.size} samples")
+            raise IndexError(f"index {item} is out of range of {pluralize(self.size, 'sample')}")
         return self._at(number % self.size)
 
     def __setitem__(self, item: object, value: object) -> None:

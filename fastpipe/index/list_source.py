@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError
 from fastpipe.index.image_index import ImageIndex
 from fastpipe.index.index_source import IndexSource
@@ -73,8 +74,8 @@ def index_of_rows(rows: Any, root: str = "", source: ByteSource | None = None) -
         members = [path for path in paths if isinstance(path, ArchiveMember)]
         if len(members) != len(paths):
             raise DatasetError(
-                f"{len(members)} of the {len(paths)} images lie in containers: a list has such images or files, not "
-                "both."
+                f"{len(members)} of {pluralize(len(paths), 'image')} lie in containers: a list has such "
+                "images or files, not both."
             )
         places, root = _places_of(members), ""  # paths and containers' paths are absolute
         if (store := _source_of(members)) is not None:

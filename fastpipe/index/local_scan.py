@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError
 from fastpipe.index.folder_source import FolderSource, check_root, is_folder, walk
 from fastpipe.index.pieces import (
@@ -80,7 +81,7 @@ class LocalFolderSource(FolderSource):
         # A folder that is gone may be a link to another place now: list its parent again.
         changed |= {folders[number].rpartition("/")[0] for number in np.flatnonzero(now[:, 1] == UNSETTLED)}
         unchanged = (number for number, folder in enumerate(folders) if folder not in changed)
-        reason = f"{len(changed)} of {len(folders)} folders may have changed"
+        reason = f"{len(changed)} of {pluralize(len(folders), 'folder')} may have changed"
         return parts_of(kept.table, ("sizes",), unchanged), reason
 
     def folders(self, known: Parts) -> Iterator[Part]:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, SupportsIndex, cast
 
 import numpy as np
 
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError
 from fastpipe.index.parquet import open_parquet
 from fastpipe.index.table import (
@@ -190,7 +191,9 @@ def _from_sequences(paths: Sequence[object], labels: Any) -> Iterator[Block]:
     if not hasattr(labels, "__len__"):
         raise DatasetError(f"labels={labels!r:.80}: give a sequence, one label a path.")
     if len(paths) != len(labels):
-        raise DatasetError(f"there are {len(paths)} paths and {len(labels)} labels: give one label a path.")
+        raise DatasetError(
+            f"there are {pluralize(len(paths), 'path')} and {pluralize(len(labels), 'label')}: give one label a path."
+        )
     labels = labels.tolist() if hasattr(labels, "tolist") else labels  # arrays and tensors to Python's numbers
     left_paths, left_labels = iter(paths), iter(labels)
     for start in range(0, len(paths), _ROWS):

@@ -1,97 +1,105 @@
-"""The operations that transforms draw, one file for each family; `REGISTRY` maps names to operations."""
+"""The operations that transforms draw, one file for each family; `REGISTRY` maps names to operations.
 
-from fastpipe.ops.base import (
-    EXACT,
-    OWN,
-    REGISTRY,
-    Bounded,
-    Contract,
-    Memo,
-    Operation,
-    contracts_of,
-    interned,
-    interned_if_hashable,
-    interned_once,
-    memo_of,
-    register,
-)
-from fastpipe.ops.color import (
-    AdjustBrightness,
-    AdjustContrast,
-    AdjustGamma,
-    AdjustHue,
-    AdjustSaturation,
-    Autocontrast,
-    Equalize,
-    Invert,
-    LookUp,
-    Posterize,
-    RgbToGrayscale,
-    Solarize,
-    TableOperation,
-)
-from fastpipe.ops.conversion import (
-    ConvertImageDtype,
-    Erase,
-    Normalize,
-    PilToTensor,
-    TensorConversion,
-    ToNormalizedTensor,
-    ToPlanarTensor,
-    ToTensor,
-    ToTensorByFactor,
-    fused_conversion,
-)
-from fastpipe.ops.cv_resize import ResizeAsOpenCv
-from fastpipe.ops.filters import (
-    AdjustSharpness,
-    GaussianBlur,
-    GaussianBlurOfV2,
-    PillowBoxBlur,
-    PillowGaussianBlur,
-    radii_of,
-)
-from fastpipe.ops.float_resize import ResizeAsFloats, resized_as_floats
-from fastpipe.ops.geometry import (
-    CenterCrop,
-    Crop,
-    HFlip,
-    Margin,
-    Pad,
-    Resize,
-    ResizeWindow,
-    Transpose,
-    VFlip,
-    WholeCrop,
-    center_crop_to,
-    crop_at,
-    pad_by,
-    resize_to,
-)
-from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
-from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_after
-from fastpipe.ops.tensor_shape import TensorShape
-from fastpipe.ops.tensors import (
-    AsTvImage,
-    PilOperation,
-    TensorOperation,
-    ToDtype,
-    ToFloatTensor,
-    ToImage,
-    ToPureTensor,
-    ahead_of,
-)
-from fastpipe.ops.warps import (
-    Affine,
-    AffineBy,
-    AffineOfV2,
-    ElasticTransform,
-    Perspective,
-    PerspectiveBy,
-    PillowPerspective,
-    Rotate,
-    least_pixels_of_warp,
-)
+A family is imported at the first use of one of its names: most scripts need few of them.
+"""
+
+from typing import TYPE_CHECKING
+
+from fastpipe.lazy_names import imported_lazily
+
+if TYPE_CHECKING:
+    from fastpipe.ops.base import (
+        EXACT,
+        OWN,
+        REGISTRY,
+        Bounded,
+        Contract,
+        Memo,
+        Operation,
+        contracts_of,
+        interned,
+        interned_if_hashable,
+        interned_once,
+        memo_of,
+        register,
+    )
+    from fastpipe.ops.color import (
+        AdjustBrightness,
+        AdjustContrast,
+        AdjustGamma,
+        AdjustHue,
+        AdjustSaturation,
+        Autocontrast,
+        Equalize,
+        Invert,
+        LookUp,
+        Posterize,
+        RgbToGrayscale,
+        Solarize,
+        TableOperation,
+    )
+    from fastpipe.ops.conversion import (
+        ConvertImageDtype,
+        Erase,
+        Normalize,
+        PilToTensor,
+        TensorConversion,
+        ToNormalizedTensor,
+        ToPlanarTensor,
+        ToTensor,
+        ToTensorByFactor,
+        fused_conversion,
+    )
+    from fastpipe.ops.cv_resize import ResizeAsOpenCv
+    from fastpipe.ops.filters import (
+        AdjustSharpness,
+        GaussianBlur,
+        GaussianBlurOfV2,
+        PillowBoxBlur,
+        PillowGaussianBlur,
+        radii_of,
+    )
+    from fastpipe.ops.float_resize import ResizeAsFloats, resized_as_floats
+    from fastpipe.ops.geometry import (
+        CenterCrop,
+        Crop,
+        HFlip,
+        Margin,
+        Pad,
+        Resize,
+        ResizeWindow,
+        Transpose,
+        VFlip,
+        WholeCrop,
+        center_crop_to,
+        crop_at,
+        pad_by,
+        resize_to,
+    )
+    from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
+    from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_after
+    from fastpipe.ops.tensor_shape import TensorShape
+    from fastpipe.ops.tensors import (
+        AsTvImage,
+        PilOperation,
+        TensorOperation,
+        ToDtype,
+        ToFloatTensor,
+        ToImage,
+        ToPureTensor,
+        ahead_of,
+    )
+    from fastpipe.ops.warps import (
+        Affine,
+        AffineBy,
+        AffineOfV2,
+        ElasticTransform,
+        Perspective,
+        PerspectiveBy,
+        PillowPerspective,
+        Rotate,
+        least_pixels_of_warp,
+    )
 
 __all__ = [
     "BY_PIXEL",
@@ -178,3 +186,112 @@ __all__ = [
     "resized_as_floats",
     "tensor_operation",
 ]
+
+_HOMES = {
+    "base": (
+        "EXACT",
+        "OWN",
+        "REGISTRY",
+        "Bounded",
+        "Contract",
+        "Memo",
+        "Operation",
+        "contracts_of",
+        "interned",
+        "interned_if_hashable",
+        "interned_once",
+        "memo_of",
+        "register",
+    ),
+    "color": (
+        "AdjustBrightness",
+        "AdjustContrast",
+        "AdjustGamma",
+        "AdjustHue",
+        "AdjustSaturation",
+        "Autocontrast",
+        "Equalize",
+        "Invert",
+        "LookUp",
+        "Posterize",
+        "RgbToGrayscale",
+        "Solarize",
+        "TableOperation",
+    ),
+    "conversion": (
+        "ConvertImageDtype",
+        "Erase",
+        "Normalize",
+        "PilToTensor",
+        "TensorConversion",
+        "ToNormalizedTensor",
+        "ToPlanarTensor",
+        "ToTensor",
+        "ToTensorByFactor",
+        "fused_conversion",
+    ),
+    "cv_resize": ("ResizeAsOpenCv",),
+    "filters": (
+        "AdjustSharpness",
+        "GaussianBlur",
+        "GaussianBlurOfV2",
+        "PillowBoxBlur",
+        "PillowGaussianBlur",
+        "radii_of",
+    ),
+    "float_resize": (
+        "ResizeAsFloats",
+        "resized_as_floats",
+    ),
+    "geometry": (
+        "CenterCrop",
+        "Crop",
+        "HFlip",
+        "Margin",
+        "Pad",
+        "Resize",
+        "ResizeWindow",
+        "Transpose",
+        "VFlip",
+        "WholeCrop",
+        "center_crop_to",
+        "crop_at",
+        "pad_by",
+        "resize_to",
+    ),
+    "on_tensor": (
+        "BY_PIXEL",
+        "as_tensor_operation",
+        "tensor_operation",
+    ),
+    "tensor_pixels": (
+        "Layout",
+        "PermuteChannels",
+        "layout_after",
+    ),
+    "tensor_shape": ("TensorShape",),
+    "tensors": (
+        "AsTvImage",
+        "PilOperation",
+        "TensorOperation",
+        "ToDtype",
+        "ToFloatTensor",
+        "ToImage",
+        "ToPureTensor",
+        "ahead_of",
+    ),
+    "warps": (
+        "Affine",
+        "AffineBy",
+        "AffineOfV2",
+        "ElasticTransform",
+        "Perspective",
+        "PerspectiveBy",
+        "PillowPerspective",
+        "Rotate",
+        "least_pixels_of_warp",
+    ),
+}
+
+if not TYPE_CHECKING:  # for a type checker every public name is imported above, and any other is a mistake
+    __getattr__ = imported_lazily(__name__, _HOMES, whole=("REGISTRY",))

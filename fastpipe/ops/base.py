@@ -364,7 +364,9 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8)
 def imported(module: str) -> Any:
-    """Imports, at its first use, a module of a higher layer, such as the functionals, or one that may be missing."""
+    """Imports, at its first use, a module of a higher layer, such as the functionals; one that few scripts need; or one
+    that may be missing.
+    """
     return importlib.import_module(module)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fastpipe.kernels import memory, v2_tensors
+from fastpipe.kernels import memory
 from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.base import Arguments, Operation, call, imported
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
@@ -26,13 +26,15 @@ from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.types import Box, ImageShape, Step
 
+_V2 = "fastpipe.kernels.v2_tensors"  # imported at its first use
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToImage(PilToTensor):
     """Converts ``(H, W, C)`` to ``(C, H, W)``, uint8, as a ``tv_tensors.Image``."""
 
     def apply(self, image: object) -> torch.Tensor:
-        result: torch.Tensor = v2_tensors.functional("to_image")(image)
+        result: torch.Tensor = imported(_V2).functional("to_image")(image)
         return result
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
@@ -88,7 +90,7 @@ class ToDtype(ConvertImageDtype):
         size = tuple(image.shape)
         is_scaled = self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3
         if not (is_scaled and image.is_contiguous() and memory.is_large(size, self.dtype)):
-            return v2_tensors.functional("to_dtype")(image, self.dtype, self.scale)
+            return imported(_V2).functional("to_dtype")(image, self.dtype, self.scale)
         out = memory.fresh(size, self.dtype)
         for rows in memory.strips(image):  # torchvision's two operations, on as many rows as the cache holds
             out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
@@ -134,7 +136,7 @@ class PilOperation(FunctionOfV2):
     shape: ImageShape
 
     def apply(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        return through_pillow(image, partial(v2_tensors.functional(self.name), **self.given))
+        return through_pillow(image, partial(imported(_V2).functional(self.name), **self.given))
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return self.shape
@@ -156,10 +158,10 @@ class TensorOperation(FunctionOfV2):
     by_pixel: bool = False
 
     def apply(self, image: torch.Tensor) -> Any:
-        result = v2_tensors.run(self.name, image.as_subclass(torch.Tensor), **self.given)
+        result = imported(_V2).run(self.name, image.as_subclass(torch.Tensor), **self.given)
         if result is not None:
             return result
-        return v2_tensors.functional(self.name)(image, **self.given)
+        return imported(_V2).functional(self.name)(image, **self.given)
 
     def output_shape(self, shape: ImageShape) -> ImageShape:
         return TensorShape.of(self.size, getattr(shape, "dtype", torch.uint8), getattr(shape, "pure", False))

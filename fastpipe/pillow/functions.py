@@ -30,7 +30,7 @@ from fastpipe.pillow.lazy_image import (
     lazy_of,
     record_operations,
 )
-from fastpipe.pillow.method_arguments import SMOOTHED
+from fastpipe.pillow.method_arguments import smoothed
 from fastpipe.program.on_image import copied_info, is_transparent
 
 _BLACK, _FLAT = AdjustBrightness(0.0), AdjustContrast(0.0)
@@ -38,7 +38,7 @@ _ENHANCEMENTS: tuple[tuple[Operation, Callable[[float], Operation]], ...] = (
     (_BLACK, AdjustBrightness),
     (_FLAT, AdjustContrast),
     (GRAY_IN_THREE, AdjustSaturation),
-    (SMOOTHED, AdjustSharpness),
+    (smoothed(), AdjustSharpness),
 )
 """The operations that end in an enhancement's degenerate image, with the operations that blend it with the image."""
 

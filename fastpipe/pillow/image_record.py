@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 from PIL import Image
 
-from fastpipe.clock import clock
+from fastpipe.clock import Stopwatch, clock
 from fastpipe.errors import CoreError
 from fastpipe.ops import RgbToGrayscale
 from fastpipe.pillow.lazy_source import Check, LazySource
@@ -156,14 +156,14 @@ class ImageRecord:
 
     def checked(self, check: Check, image: Image.Image, seconds: float) -> Image.Image:
         """Compares the core's image with Pillow's, and returns Pillow's if they differ."""
-        begun = clock()
+        watch = Stopwatch()
         expected = self.by_pillow()
-        taken = clock() - begun
+        taken, wall = watch.taken()
         is_same = (image.mode, image.size, image.tobytes()) == (expected.mode, expected.size, expected.tobytes())
         difference = "" if is_same else f"{self.source.encoded.source} has other pixels than Pillow's"
         if is_same and self.checked_info != expected.info:
             difference = f"{self.source.encoded.source} has another info than Pillow's"
-        check.add_check(taken, seconds, difference)
+        check.add_check(taken, seconds, difference, wall - taken)
         return expected if difference else image
 
 

@@ -24,13 +24,14 @@ Opener: TypeAlias = Callable[[bytes], Image.Image]
 class Check(Protocol):
     """Counts images that are made by Pillow, too, and compared."""
 
-    def add_check(self, plain_seconds: float, fast_seconds: float, difference: str) -> None:
+    def add_check(self, plain_seconds: float, fast_seconds: float, difference: str, stalled: float = 0.0) -> None:
         """Adds a comparison.
 
         Args:
             plain_seconds: the time that Pillow took.
             fast_seconds: the time that the core took.
             difference: a description of the difference; empty if there is none.
+            stalled: wall-clock seconds that Pillow's way spent waiting: for a processor, a disk or a lock.
         """
 
     def note_decode(self, encoded: Encoded, box: Box | None) -> None:

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from PIL import Image, ImageFilter
 
-from fastpipe.ops import (
-    AdjustSharpness,
-    AffineBy,
-    Crop,
-    HFlip,
-    Margin,
-    Operation,
-    PillowBoxBlur,
-    PillowGaussianBlur,
-    PillowPerspective,
-    Transpose,
-    VFlip,
-    interned_once,
-    radii_of,
-    resize_to,
-)
+from fastpipe import ops  # of which warps and filters are imported at their first use
+from fastpipe.ops import Crop, HFlip, Margin, Operation, Transpose, VFlip, interned_once, resize_to
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.pillow.lazy_operations import BoxResize
 from fastpipe.types import Box, Size
@@ -110,9 +97,9 @@ def _is_one_step(box: Sequence[float], size: Size, mode: str, reducing_gap: obje
 
 # -- transform
 
-_WARPS: dict[int, tuple[Callable[..., Operation], int]] = {
-    Image.Transform.AFFINE: (AffineBy, 6),
-    Image.Transform.PERSPECTIVE: (PillowPerspective, 8),
+_WARPS: dict[int, tuple[Callable[[], Callable[..., Operation]], int]] = {
+    Image.Transform.AFFINE: (lambda: ops.AffineBy, 6),
+    Image.Transform.PERSPECTIVE: (lambda: ops.PillowPerspective, 8),
 }
 """The operations of `PIL.Image.Image.transform`, by its method, with the number of their coefficients."""
 
@@ -128,10 +115,11 @@ def warp_operation(mode: str, method: Any, data: Any, resample: Any, fillcolor: 
     kind, interpolation = _WARPS.get(method), _WARP_MODES.get(resample)
     if kind is None or interpolation is None or not isinstance(data, (list, tuple)):
         return None
-    make, count = kind
+    operation, count = kind
     numbers = data[:count]
     if len(numbers) < count or not all(isinstance(number, (int, float)) for number in numbers):
         return None
+    make = operation()
     if fillcolor is None:
         return make(tuple(map(float, numbers)), interpolation)
     colour = (fillcolor,) if mode == "L" and isinstance(fillcolor, int) else fillcolor
@@ -144,17 +132,21 @@ def warp_operation(mode: str, method: Any, data: Any, resample: Any, fillcolor: 
 
 # -- filter
 
-SMOOTHED = AdjustSharpness(0.0)
+
+@cache
+def smoothed() -> Operation:
+    """The operation of the filter SMOOTH, with which ``ImageEnhance.Sharpness`` blends."""
+    return ops.AdjustSharpness(0.0)
 
 
 def _blur(kind: Callable[[Any], Operation], radius: object) -> Operation | None:
-    return None if radii_of(radius) is None else kind(radius)
+    return None if ops.radii_of(radius) is None else kind(radius)
 
 
 _FILTERS: dict[type, Callable[[Any], Operation | None]] = {
-    ImageFilter.GaussianBlur: lambda given: _blur(PillowGaussianBlur, given.radius),
-    ImageFilter.BoxBlur: lambda given: _blur(PillowBoxBlur, given.radius),
-    ImageFilter.SMOOTH: lambda given: SMOOTHED if given.filterargs is ImageFilter.SMOOTH.filterargs else None,
+    ImageFilter.GaussianBlur: lambda given: _blur(ops.PillowGaussianBlur, given.radius),
+    ImageFilter.BoxBlur: lambda given: _blur(ops.PillowBoxBlur, given.radius),
+    ImageFilter.SMOOTH: lambda given: smoothed() if given.filterargs is ImageFilter.SMOOTH.filterargs else None,
 }
 
 

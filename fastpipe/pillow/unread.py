@@ -139,7 +139,7 @@ def _is_opened_by_pillow() -> bool:
 def _unread(kind: type[UnreadJpeg], found: JpegOrPng, filename: Any, file: Any) -> UnreadJpeg:
     image = kind.__new__(kind)
     own = vars(image)
-    own.update(_same_fields())
+    own.update(same_fields())
     own["_mode"] = "L" if found.stored.channels == 1 else "RGB"
     own["_size"] = found.stored.width, found.stored.height
     own["filename"] = filename if filename is not None else ""
@@ -172,7 +172,8 @@ def _fields_of_header() -> dict[str, Any]:
 
 
 @cache
-def _same_fields() -> dict[str, object]:
+def same_fields() -> dict[str, object]:
+    """The attributes of `_SAME`, with their values."""
     fields = _fields_of_header()
     return {name: fields[name] for name in _SAME if name in fields}
 

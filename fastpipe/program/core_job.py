@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core, readers
-from fastpipe.config import MachineConfig
 from fastpipe.kernels.memory import new_result
 from fastpipe.ops import Memo, Operation, Resize, TensorConversion
 from fastpipe.program.program import Program
@@ -20,6 +19,7 @@ from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, Header, ImageShape, Step, new_namedtuple
 
 if TYPE_CHECKING:
+    from fastpipe.config import MachineConfig
     from fastpipe.readers.partial import PartialFile
 
 LoadedImage: TypeAlias = "Image.Image | NDArray[np.uint8]"

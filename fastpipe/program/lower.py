@@ -10,21 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 
+from fastpipe import ops  # of which tensors' pixels and float resizes are imported at their first use
 from fastpipe.ops import (
     AsTvImage,
     Bounded,
     Crop,
     HFlip,
-    Layout,
     LookUp,
     Memo,
     Operation,
     Resize,
-    ResizeAsFloats,
     TableOperation,
     TensorConversion,
     TensorOperation,
@@ -35,13 +34,14 @@ from fastpipe.ops import (
     ahead_of,
     fused_conversion,
     interned,
-    layout_after,
     memo_of,
-    resized_as_floats,
 )
 from fastpipe.program.program import Program, Views
 from fastpipe.program.step_order import StepOrder, order_of, sums_gray
 from fastpipe.types import Box, ImageShape, Step, new_namedtuple
+
+if TYPE_CHECKING:
+    from fastpipe.ops import Layout, ResizeAsFloats
 
 _Tail: TypeAlias = "tuple[TensorConversion | None, tuple[Step, ...], bool, ResizeAsFloats | None]"
 """The conversion to a tensor, the steps after it, whether the result is a ``tv_tensors.Image``, and the last step on
@@ -132,7 +132,7 @@ class _Template(NamedTuple):
         region, inner = None, shape
         if front:
             step: Any = steps[0]
-            if layout is not None and layout_after(step, shape, "rows") != layout:
+            if layout is not None and ops.layout_after(step, shape, "rows") != layout:
                 return None
             inner = step.output_shape(shape)
             required = step.required_region(_all_of(inner), shape)
@@ -219,7 +219,7 @@ def _template(
     layout: Layout | None = None
     gray_or_rows = order.in_rows or (order.gray_in_rows and stored.channels == 1)
     if front and isinstance(on_pixels[0], Operation) and gray_or_rows and order.ahead == order.pixels:
-        layout = layout_after(on_pixels[0], stored, "rows")
+        layout = ops.layout_after(on_pixels[0], stored, "rows")
     if not _are_interned(local):
         return _Template(order.moved, layout, program, front, None, order.pixels, resizes)
     # The resize makes the same shape from any image, so all later operations are the same for the core.
@@ -231,7 +231,7 @@ def _layout_after(steps: Sequence[Step], shapes: Sequence[ImageShape], first: in
     """The layout of torchvision's interleaved tensor after the steps from ``first`` on."""
     layout: Layout = "rows"
     for step, shape in zip(steps[first:], shapes[first:], strict=False):
-        layout = layout_after(step, shape, layout)
+        layout = ops.layout_after(step, shape, layout)
     return layout
 
 
@@ -254,7 +254,7 @@ def _resizes_gaps(steps: Sequence[Step], shape: ImageShape, layout: Layout) -> b
         if like is not None:
             if isinstance(like, Resize) and layout == "gaps":
                 return True
-            layout = layout_after(like, shape, layout)
+            layout = ops.layout_after(like, shape, layout)
         elif layout == "gaps" and not isinstance(step, ToPureTensor):
             layout = "rows"  # torch's results have no gaps
         shape = ImageShape(*step.output_shape(shape))
@@ -312,7 +312,7 @@ def _conversion(steps: Sequence[Step], shape: ImageShape) -> _Tail:
         steps = [step for step in steps if not isinstance(step, ToPureTensor)]
         tv_image = isinstance(classes[-1], AsTvImage)
     conversion, used = fused_conversion(steps, shape[2]) if steps else (None, 0)
-    resizing = resized_as_floats(conversion, steps[0], steps[used:], shape) if used < len(steps) else None
+    resizing = ops.resized_as_floats(conversion, steps[0], steps[used:], shape) if used < len(steps) else None
     if resizing is None:
         return conversion, tuple(steps[used:]), tv_image, None
     resize, others = resizing

@@ -112,7 +112,7 @@ def get_reader(name: str) -> Reader:
     if reader is not None:
         return reader
     with _lock:
-        if name not in known_readers():
+        if name not in _BUILT_IN and name not in known_readers():  # plugins are looked for where they may be meant
             raise UnknownReaderError(
                 f"no reader is called {name!r}; there are {', '.join(known_readers())}. "
                 "A reader of your own is added with fastpipe.readers.register_reader()"

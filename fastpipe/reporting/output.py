@@ -13,6 +13,7 @@ from typing import Protocol
 from rich.console import Console
 
 from fastpipe.atomic_write import atomic_write
+from fastpipe.counts import pluralize as pluralize
 from fastpipe.environment import line_width
 from fastpipe.errors import ConfigError
 
@@ -144,12 +145,6 @@ def format_bytes(count: float) -> str:
             break
         count /= 1000
     return f"{count:,.0f} {unit}" if count >= 10 or unit == "bytes" else f"{count:.1f} {unit}"
-
-
-def pluralize(count: int, thing: str) -> str:
-    """Formats a count with its noun: ``"1 worker"``, ``"2,000 workers"``, ``"2 classes"``."""
-    ending = "" if count == 1 else "es" if thing.endswith(("s", "x", "ch", "sh")) else "s"
-    return f"{count:,} {thing}{ending}"
 
 
 def _unwritable(path: str | os.PathLike[str], option: str, error: OSError | ValueError) -> ConfigError:

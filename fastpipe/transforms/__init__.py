@@ -5,11 +5,9 @@
 transform a member of such a pipeline.
 """
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fastpipe.transforms.albumentations import Albumentations
-from fastpipe.transforms.autoaugment import AugMix, AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
+from fastpipe.lazy_names import imported_lazily
 from fastpipe.transforms.transforms import (
     CenterCrop,
     ColorJitter,
@@ -48,6 +46,10 @@ from fastpipe.transforms.transforms import (
     ToPILImage,
     ToTensor,
 )
+
+if TYPE_CHECKING:
+    from fastpipe.transforms.albumentations import Albumentations
+    from fastpipe.transforms.autoaugment import AugMix, AutoAugment, AutoAugmentPolicy, RandAugment, TrivialAugmentWide
 
 __all__ = [
     "Albumentations",
@@ -95,10 +97,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "v2":  # needs torchvision
-        return importlib.import_module("fastpipe.transforms.v2")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_HOMES = {
+    "albumentations": ("Albumentations",),
+    "autoaugment": ("AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"),
+}
+"""The modules of classes that few scripts need."""
+
+if not TYPE_CHECKING:  # for a type checker every public name is imported above, and any other is a mistake
+    __getattr__ = imported_lazily(__name__, _HOMES, modules=("autoaugment", "v2"))  # v2 needs torchvision
 
 
 def __dir__() -> list[str]:

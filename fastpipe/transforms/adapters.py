@@ -23,6 +23,8 @@ RECIPES = {
     "fastpipe.transforms.v2": "fastpipe.interop.transforms.torchvision_v2",
     "timm.data": "fastpipe.interop.transforms.timm",
     "torchvision.transforms": "fastpipe.interop.transforms.torchvision_v1",
+    "torchvision.transforms._presets": "fastpipe.interop.transforms.torchvision_presets",
+    "torchvision.transforms.autoaugment": "fastpipe.interop.transforms.torchvision_autoaugment",
     "torchvision.transforms.v2": "fastpipe.interop.transforms.torchvision_v2",
 }
 """The recipe for the classes of a module and its submodules; the longest matching name counts."""

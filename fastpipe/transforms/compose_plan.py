@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 from torch.nn.modules import module as _modules
+from torch.utils.data import get_worker_info
 
 from fastpipe.errors import PlanError
-from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.mistakes import attempt, raise_mistake
 from fastpipe.pending import is_pending
 from fastpipe.plain_lookup import are_same, attribute_of_class, own_attribute, own_attributes
@@ -229,7 +229,10 @@ class ComposePlanSlot:
             object.__setattr__(self, "_compose_plan", known)
         if not known.draws or not known.takes(image):
             return None
-        serve_torch_loader()  # in a worker of torch's loader, for any dataset
+        if get_worker_info() is not None:  # in a worker of torch's loader, for any dataset
+            from fastpipe.memory.torch_worker import serve_torch_loader
+
+            serve_torch_loader()
         return known
 
 

@@ -321,7 +321,7 @@ class TestSequences:
     @pytest.mark.parametrize(
         ("source", "message"),
         [
-            ((["a"], [1, 2]), "1 paths and 2 labels"),
+            ((["a"], [1, 2]), "1 path and 2 labels"),
             ((["a", "b"], [1, "x"]), "item 1: the label 'x' is of another type"),
             (([3, 4], [1, 2]), "item 0 is not a path and a label, and neither is any other row"),
             (["a.jpg", "b.jpg"], r"not two paths.*\(paths, \[0\]"),

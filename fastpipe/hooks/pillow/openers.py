@@ -8,6 +8,7 @@ from functools import partial
 from types import ModuleType
 from typing import IO, TYPE_CHECKING
 
+from fastpipe.hooks.imports import import_at_first_use
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.library_functions import Originals
 from fastpipe.hooks.patches import Function, Patches, are_in_force
@@ -93,8 +94,7 @@ def _opener(opener: Opener, plain: Opener, patches: Patches) -> Opener:
         if not originals.are_there():  # asked before `files` is imported, which takes the methods it finds for Pillow's
             return left("somebody has replaced a function of Pillow's", file, filename)
         if ours is None:
-            from fastpipe.pillow import files
-
+            files = import_at_first_use("fastpipe.pillow.files")
             site = LEDGER.site("function", _NAME)
             ours = files, site, site.count_failed, site.take_back  # one object each, which all images keep
         files, site, count_failed, take_back = ours

@@ -1,12 +1,13 @@
-"""Imports the modules of fastpipe that a loader's workers need before they are forked, so that each epoch is faster."""
+"""Does before a loader's workers are forked what each of them would do, in each epoch: imports, and trials."""
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.hooks.imports import import_at_first_use
 from fastpipe.hooks.ledger import LEDGER
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ _RECORDING = "fastpipe.program.on_image"
 _NEEDED = (
     "fastpipe.hooks.torch.batch_memory",
     "fastpipe.hooks.torch.known_batches",
+    "fastpipe.hooks.torch.type_calls",
+    "fastpipe.ops.float_resize",
+    "fastpipe.ops.on_tensor",
+    "fastpipe.ops.warps",
     "fastpipe.pillow.files",
     "fastpipe.pillow.image_tensors",
     "fastpipe.rng.state",
@@ -42,34 +47,57 @@ def _has_transforms() -> bool:
     return "PIL.Image" in sys.modules and any(name in sys.modules for name in _MAKES_IMAGES)
 
 
-def import_for_workers(loader: DataLoader[object]) -> None:
-    """Imports the modules for workers, if a loader forks its workers and samples may be images, or earlier ones were.
+def prepare_workers(loader: DataLoader[object]) -> AbstractContextManager[object]:
+    """Prepares workers, if a loader forks them and samples may be images, or earlier ones were.
 
     Args:
         loader: torch's loader, which is about to start workers.
+
+    Returns:
+        The block in which they are to be forked.
     """
     has_made = LEDGER.has_images()
     if not may_make_images() and not has_made:
-        return
+        return nullcontext()
     context: Any = loader.multiprocessing_context or multiprocessing
     method = context.get_start_method(allow_none=True)  # else Python would settle on one, and refuse another later
     if (method or multiprocessing.get_all_start_methods()[0]) != "fork":
-        return
+        return nullcontext()
     for name in _NEEDED_FOR_ARRAYS:
-        importlib.import_module(name)
+        import_at_first_use(name)
     if _has_transforms() or (has_made and "PIL.Image" in sys.modules) or _RECORDING in sys.modules:
         _import_for_recording()
+    from fastpipe.hooks.torch.type_calls import known_to_workers
+
+    return known_to_workers(loader)
 
 
 def _import_for_recording() -> None:
     """Imports the modules for images on which operations are recorded."""
     for name in _NEEDED:
-        importlib.import_module(name)
+        import_at_first_use(name)
     from fastpipe import core, readers
     from fastpipe.transforms.adapters import RECIPES
 
     for library, recipe in RECIPES.items():
         if library in sys.modules and not library.startswith("fastpipe."):
-            importlib.import_module(recipe)
+            import_at_first_use(recipe)
     if core.available():
         readers.get_reader("core")
+        _try_out_libraries()
+
+
+def _try_out_libraries() -> None:
+    """Finds out what is found out once a process, about as long as the first image takes."""
+    from fastpipe.pillow.unread import same_fields
+    from fastpipe.rng.generators import usable
+
+    usable()
+    same_fields()
+    if "torchvision.io" in sys.modules:
+        import_at_first_use("fastpipe.hooks.torchvision.tensor_files")
+    if "albumentations" in sys.modules:
+        from fastpipe.interop.albumentations.normalizing import pair_is_known
+
+        pair_is_known()
+        import_at_first_use("fastpipe.interop.albumentations.contiguous")

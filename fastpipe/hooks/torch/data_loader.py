@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from fastpipe.forks import garbage_left_to_parent
 from fastpipe.hooks.guard import guard
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, are_in_force
-from fastpipe.hooks.torch.before_fork import import_for_workers, may_make_images
+from fastpipe.hooks.torch.before_fork import may_make_images, prepare_workers
 from fastpipe.hooks.torch.loader_times import timed
 from fastpipe.hooks.torch.tensors import with_ordinary_tensors
 from fastpipe.plain_lookup import module_of, modules_of, own_attributes
@@ -53,12 +53,13 @@ def _replace_stacking(module: Any, patches: Patches) -> None:
 def _prepared(plain: Function) -> Function:
     def begin(self: Any, loader: DataLoader[object]) -> None:
         self._shutdown = True  # for torch's destructor: Ctrl-C may come before there is something to shut down
-        with guard("modules that are imported before workers start"):
-            import_for_workers(loader)
+        forking: AbstractContextManager[object] = nullcontext()
+        with guard("what is done before workers start"):
+            forking = prepare_workers(loader)
         with guard("the reports of earlier workers in one file"):
             LEDGER.fold_ended()
         del self._shutdown
-        with garbage_left_to_parent():
+        with garbage_left_to_parent(), forking:
             plain(self, loader)
 
     return begin

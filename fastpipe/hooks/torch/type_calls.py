@@ -11,6 +11,7 @@ import dis
 import functools
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,8 @@ from fastpipe.hooks.torch.fetchers import once_a_fetcher
 from fastpipe.plain_lookup import attribute_of_class, module_of, own_attributes
 
 if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+
     from fastpipe.hooks.torch.fetchers import Fetcher
 
 _NOT_LOOKED_INTO = {
@@ -51,9 +54,35 @@ class TypeCalls(NamedTuple):
     images: bool
 
 
+class _OfParent(NamedTuple):
+    """What the parent process has found before it forked this one for a loader."""
+
+    dataset: object
+    collate_fn: object
+    found: TypeCalls
+
+
+_of_parent: _OfParent | None = None
+
+
+@contextmanager
+def known_to_workers(loader: DataLoader[object]) -> Iterator[None]:
+    """Searches the code that a loader's workers may call; those that are forked within the block needn't."""
+    global _of_parent
+    dataset, collate_fn = loader.dataset, loader.collate_fn
+    _of_parent = _OfParent(dataset, collate_fn, type_calls(dataset, collate_fn, loader.worker_init_fn))
+    try:
+        yield
+    finally:
+        _of_parent = None
+
+
 @once_a_fetcher
 def type_calls_of(fetcher: Fetcher) -> TypeCalls:
     """The `TypeCalls` of code that a fetcher's dataset and ``collate_fn`` may call."""
+    known = _of_parent
+    if known is not None and known.dataset is fetcher.dataset and known.collate_fn is fetcher.collate_fn:
+        return known.found
     return type_calls(fetcher.dataset, fetcher.collate_fn)
 
 

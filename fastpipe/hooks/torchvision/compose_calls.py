@@ -17,6 +17,7 @@ import torch
 from fastpipe.clock import clock
 from fastpipe.hooks.checking import SiteAccount, check_call, plain_image
 from fastpipe.hooks.class_checks import is_array, is_pillow_image
+from fastpipe.hooks.imports import import_at_first_use
 from fastpipe.hooks.ledger import DIFFERED, LEDGER, Site
 from fastpipe.hooks.library_functions import Originals, is_librarys
 from fastpipe.mistakes import attempt
@@ -182,9 +183,7 @@ def _why_unknown(members: Iterable[object]) -> str:
 @cache
 def _plans() -> ModuleType:
     """The planning module, imported at the first call because it imports torch."""
-    from fastpipe.transforms import compose_plan
-
-    return compose_plan
+    return import_at_first_use("fastpipe.transforms.compose_plan")
 
 
 def warn_as_library(run: Pipeline, image: object) -> None:

@@ -12,6 +12,7 @@ from fastpipe import ops
 from fastpipe.interop.transforms.base import Drawing
 from fastpipe.interop.transforms.known_code import KnownCode, by_code
 from fastpipe.interop.transforms.pillow_ops import PilToTensorOnce
+from fastpipe.interop.transforms.torchvision_v1 import why_not as why_not
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.types import Generators, ImageShape, Step
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -11,12 +12,12 @@ import torchvision
 from torchvision.transforms import functional as F
 from torchvision.transforms import transforms as theirs
 
-from fastpipe import ops, transforms
-from fastpipe.interop.transforms import torchvision_presets
+from fastpipe import ops
 from fastpipe.interop.transforms.base import adapter_class
 from fastpipe.interop.transforms.pillow_ops import PilToTensorOnce, ToTensorOnce
 from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.transforms import transforms
 from fastpipe.transforms._attributes import Attribute
 from fastpipe.types import Generators, ImageShape, Step
 
@@ -44,17 +45,23 @@ def _by_torchvision(ours: Any) -> type:
     return adapter_class(ours, draw=draw)
 
 
-def _classes() -> dict[type, type]:
+def classes_of(ours: ModuleType) -> dict[type, type]:
+    """Our class that draws for each class of torchvision's that a module of ours has, by the same name."""
     adapters = {}
-    for name in transforms.__all__:
-        ours, kind = getattr(transforms, name), getattr(torchvision.transforms, name, None)
-        if kind is not None and hasattr(ours, "draw"):
+    for name, kind in vars(ours).items():
+        theirs = getattr(torchvision.transforms, name, None)
+        if isinstance(theirs, type) and isinstance(kind, type) and hasattr(kind, "draw"):
             # The interpolation is converted to our enum, the only one that the core knows.
-            adapters[kind] = adapter_class(ours, interpolation=Attribute(InterpolationMode.adopt))
+            adapters[theirs] = adapter_class(kind, interpolation=Attribute(InterpolationMode.adopt))
+    return adapters
+
+
+def _classes() -> dict[type, type]:
+    adapters = classes_of(transforms)
     for name in ("ElasticTransform", "RandomPosterize"):
         if hasattr(theirs, name):
             adapters[getattr(theirs, name)] = _by_torchvision(getattr(transforms, name))
-    return {**adapters, **torchvision_presets.TABLE}
+    return adapters
 
 
 TABLE = _classes()

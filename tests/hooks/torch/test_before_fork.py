@@ -88,9 +88,9 @@ def test_spawned_workers_import_it_themselves(method: str, monkeypatch: pytest.M
     from fastpipe.hooks.torch import before_fork
 
     asked: list[str] = []
-    monkeypatch.setattr(before_fork.importlib, "import_module", asked.append)
+    monkeypatch.setattr(before_fork, "import_at_first_use", asked.append)
     context = SimpleNamespace(get_start_method=lambda allow_none: method)
-    before_fork.import_for_workers(SimpleNamespace(multiprocessing_context=context))
+    before_fork.prepare_workers(SimpleNamespace(multiprocessing_context=context))
     assert asked == []
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_during_the_imports_has_one_traceback(monkeypatch: pytest.MonkeyP
 
     ignored: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", ignored.append)
-    monkeypatch.setattr(torch_data, "import_for_workers", interrupted)
+    monkeypatch.setattr(torch_data, "prepare_workers", interrupted)
     loader = DataLoader(TensorDataset(torch.zeros(4)), 2, num_workers=1)
     with fastpipe.install(), pytest.raises(KeyboardInterrupt):
         iter(loader)
