@@ -159,7 +159,7 @@ CV2: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda folder: decoded(corpus.files()["png-animated"]),
         "files that OpenCV may read otherwise",
     ),
-    "warned of": (lambda folder: decoded(corpus.files()["png-icc"]), "files that OpenCV may warn about"),
+    "warned of": (lambda folder: decoded(corpus.files()["png-exif-6"]), "files that OpenCV may warn about"),
     "RGBA": (lambda folder: decoded(corpus.files()["png-rgba"]), "other colours than the file's"),
     "several": (
         lambda folder: cv2.imreadmulti(str(folder / "a.jpg")),
