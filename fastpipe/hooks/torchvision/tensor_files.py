@@ -105,10 +105,9 @@ class TensorFiles:
         result = attempt(partial(self._tried, site, args, kwargs), plain, site.count_failed)
         if not isinstance(result, _Left):
             return result
-        tensor = plain() if result.given is None else self._plain(**result.given)
         if result.reason:
             site.count_plain(result.reason)
-        return tensor
+        return plain() if result.given is None else self._plain(**result.given)
 
     def _tried(self, site: Site, args: tuple[object, ...], kwargs: dict[str, object]) -> torch.Tensor | _Left:
         """The pending tensor, counted; or what torchvision's function is called with instead, and why."""

@@ -15,7 +15,7 @@ typedef struct cv_resize {
     int32_t held[2]; /* the numbers of these rows; -1 for none */
 } cv_resize;
 
-/* The place of a row or column of the result: between `first` and the one after it, outside of the input at its ends. */
+/* The place of a row or column of the result: between `first` and the one after it, at the ends outside the input. */
 static int32_t place_of(int32_t at, int32_t inputs, int32_t outputs, int16_t weights[2]) {
     const double scale = 1.0 / ((double)outputs / inputs); /* as OpenCV, which rounds twice */
     float place = (float)((at + 0.5) * scale - 0.5);

@@ -1,5 +1,5 @@
-/* cv_resize.h: OpenCV's resize by INTER_LINEAR of bytes (resize.cpp: HResizeLinear, VResizeLinear): weights have 11 bits,
- * rows are kept with 15, and sums are rounded once. */
+/* cv_resize.h: OpenCV's resize by INTER_LINEAR of bytes (resize.cpp: HResizeLinear, VResizeLinear): weights have 11
+ * bits, rows are kept with 15, and sums are rounded once. */
 #ifndef FPC_CV_RESIZE_H
 #define FPC_CV_RESIZE_H
 

@@ -1,8 +1,8 @@
 /* float_resize.c: FPC_OP_FLOAT_RESIZE and fpc_resize_floats: torch's antialiased resize by floats, bilinear or bicubic
  * (UpSampleKernel.cpp: HelperInterpLinear and HelperInterpCubic, separable_upsample_generic_Nd_kernel_impl): first
- * along rows, then along columns. Products are added in the order of the inputs; which of them are rounded before, torch's compiler has
- * decided. FPC_WEIGH_GROUP rows are transposed for the pass along them, so that both passes add up rows of values. It
- * must be compiled without contraction of floating-point operations. */
+ * along rows, then along columns. Products are added in the order of the inputs; which of them are rounded before,
+ * torch's compiler has decided. FPC_WEIGH_GROUP rows are transposed for the pass along them, so that both passes add up
+ * rows of values. It must be compiled without contraction of floating-point operations. */
 #include <math.h>
 #include <string.h>
 
