@@ -76,7 +76,7 @@ MODES = ("UNCHANGED", "RGB", "GRAY", "GRAY_ALPHA", "RGBA")
 def test_files_are_torchvisions(name: str, tmp_path: Path) -> None:
     """Same pixels, types and strides, or the same error, at the same call."""
     data = FILES[name]
-    if name not in corpus.sound_files():
+    if name not in corpus.sound_files() or name == "png-too-few-rows":  # which Pillow reads
         torchvision_io_here.skip_where_torchvision_dies_of(data)
     # Of palettes in other modes torchvision's memory is as it was.
     for mode, turned in itertools.product(("RGB",) if "palette" in name else MODES, (False, True)):
