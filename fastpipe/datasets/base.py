@@ -344,7 +344,7 @@ class ImageDataset(Dataset[SampleT]):
         samples: Any = self.batch(indices)
         if indices and not samples:
             raise NothingLeftError(
-                f"all of {pluralize(len(indices), 'sample')} of a batch are bad and left out ({indices[0]} is the "
+                f"all {pluralize(len(indices), 'sample')} of a batch are bad and left out ({indices[0]} is the "
                 "first), and a batch of none can't be collated: use fastpipe.DataLoader, which leaves such "
                 "batches out, larger batches, or on_error='replace'."
             )

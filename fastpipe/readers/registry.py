@@ -112,7 +112,8 @@ def get_reader(name: str) -> Reader:
     if reader is not None:
         return reader
     with _lock:
-        if name not in _BUILT_IN and name not in known_readers():  # plugins are looked for where they may be meant
+        # plugins are looked for where they may be meant
+        if not isinstance(name, str) or (name not in _BUILT_IN and name not in known_readers()):
             raise UnknownReaderError(
                 f"no reader is called {name!r}; there are {', '.join(known_readers())}. "
                 "A reader of your own is added with fastpipe.readers.register_reader()"

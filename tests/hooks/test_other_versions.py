@@ -46,8 +46,8 @@ def test_every_hook_fits_the_installed_versions(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each name is taken away in a forked process")
 @pytest.mark.parametrize("part", range(8))
 def test_a_script_does_the_same_without_any_name_that_a_hook_replaces(part: int, tmp_path: Path) -> None:
-    for number in range(4):
-        folder = tmp_path / "photos" / "ab"[number % 2]
+    for number in range(2):
+        folder = tmp_path / "photos" / "ab"[number]
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number}.jpg").write_bytes(corpus.jpeg(110, 150, seed=number))
     made = run_python(str(TESTS / "names_taken_away.py"), str(tmp_path / "photos"), str(part), cwd=tmp_path)
