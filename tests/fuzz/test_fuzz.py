@@ -141,7 +141,7 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the processor's time comes from /proc")
 def test_a_process_that_sleeps_is_given_time(tmp_path: Path) -> None:
-    report = watch(["sleep@15"], 20, timeout=0.2, check="fuzz.faulty:check", folder=tmp_path)
+    report = watch(["sleep@15"], 20, timeout=1, check="fuzz.faulty:check", folder=tmp_path)
     assert [(one.number, one.kind) for one in report.findings] == [(15, "hang")]
 
 
