@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from fastpipe.hooks.faster_function import FasterFunction, counted
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, before
-from fastpipe.hooks.png_chunks import chunks_of, has_colours, is_quiet
+from fastpipe.hooks.png_chunks import has_colours, is_quiet
 from fastpipe.plain_way import plainly
+from fastpipe.png import chunks_of
 from fastpipe.types import PACKED_SIGNATURE, is_packed
 
 if TYPE_CHECKING:

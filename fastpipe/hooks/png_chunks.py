@@ -7,10 +7,12 @@ which libpng compared with known ones until 1.6.46. For each chunk see ``png_han
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct, unpack_from
 from typing import NamedTuple
+
+from fastpipe.png import chunks_of
 
 COLOURS = {b"gAMA", b"cHRM", b"sRGB", b"iCCP", b"sBIT"}
 """Chunks by some of which libpng converts colours to gray. All of them stand before a palette."""
@@ -26,7 +28,6 @@ _D50 = bytes.fromhex("0000f6d6000100000000d32d")
 _SRGB_PROFILES = {3024, 3048, 3052, 3144, 60960, 60988}
 """Lengths of the profiles that libpng before 1.6.47 knows, and warns of, if they are edited or by Hewlett-Packard."""
 _LATEST_WITH_PROFILES = (1, 6, 46)
-_head = Struct(">I4s").unpack_from
 _u32: Callable[..., tuple[int]] = Struct(">I").unpack_from
 
 
@@ -44,15 +45,6 @@ class PngKind(NamedTuple):
     color_type: int
     colors: int
     libpng: tuple[int, ...]
-
-
-def chunks_of(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """The name of each chunk of a PNG, with start and end of its content; without a last chunk that is cut off."""
-    position = 8
-    while position + 12 <= len(data):
-        length, name = _head(data, position)
-        yield name, position + 8, position + 8 + length
-        position += 12 + length
 
 
 def is_quiet(data: bytes, libpng: tuple[int, ...]) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import math
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +21,7 @@ from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import ConfigError, DecodeError, NotPackableError
 from fastpipe.index.table import Array
 from fastpipe.pillow.files import open_image
+from fastpipe.png import chunks_of
 from fastpipe.readers import parse_header
 from fastpipe.types import Header, Size
 
@@ -180,22 +180,13 @@ class Smaller:
             resized.save(out, "JPEG", quality=quality, subsampling=sampling, **metadata)
         elif header.format == "PNG":
             chunks = PngInfo()
-            for name, body in _png_chunks(data):
+            for name, start, end in chunks_of(data):
                 if name in _CHUNKS:
-                    chunks.add(name, body)
+                    chunks.add(name, data[start:end])
             resized.save(out, "PNG", pnginfo=chunks, **metadata)
         else:
             resized.save(out, "WEBP", quality=quality, lossless=_is_lossless(data), **metadata)
         return np.asarray(resized), out.getvalue()
-
-
-def _png_chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yields name and content of each chunk of a PNG."""
-    position = 8
-    while position + 12 <= len(png):
-        length, name = struct.unpack_from(">I4s", png, position)
-        yield name, png[position + 8 : position + 8 + length]
-        position += 12 + length
 
 
 def _is_lossless(webp: bytes) -> bool:
