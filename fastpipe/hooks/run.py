@@ -133,6 +133,8 @@ def _run_file(path: str, main: types.ModuleType) -> None:
         with io.open_code(whole) as file:
             code = compile(file.read(), whole, "exec", dont_inherit=True)
     exec(code, main.__dict__)
+    for name in ("__file__", "__cached__"):  # functions that run at exit don't find them with `python` either
+        main.__dict__.pop(name, None)
 
 
 def _is_archive(path: str) -> bool:

@@ -28,7 +28,6 @@ from fastpipe.loading.fetcher import BatchFetcher
 from fastpipe.memory.shm_pool import begin_worker, shared
 
 _LAST_BATCH_S = 1.0
-_OPENCV = opencv()  # imported before workers are forked
 
 
 class Heartbeats:
@@ -82,8 +81,8 @@ class WorkerInit:
         _silence_exit()
         # One thread, so that workers don't compete for cores. By 0 and not 1: a forked worker inherits cv2's pool
         # without its threads, and setNumThreads(1) waits for these forever; 0 doesn't touch the pool.
-        if _OPENCV is not None:
-            _OPENCV.setNumThreads(0)
+        if (cv2 := opencv()) is not None:
+            cv2.setNumThreads(0)
         info = get_worker_info()
         assert info is not None
         if isinstance(info.dataset, BatchFetcher):

@@ -24,7 +24,7 @@ from torch.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoader
 from fastpipe.datasets import ImageDataset
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.wrappers import image_datasets
-from fastpipe.environment import no_descriptors_left
+from fastpipe.environment import no_descriptors_left, opencv
 from fastpipe.errors import LoaderError
 from fastpipe.executor import StageTimes
 from fastpipe.foreign_code import outcome_of
@@ -113,6 +113,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         fixed = {} if is_persistent else loader._epochs
         given.worker_init_fn = WorkerInit(loader.worker_init_fn, self.heartbeats, pieces, fixed, times)
         given.multiprocessing_context = with_direct_queues(loader.multiprocessing_context)
+        opencv()  # imported before workers are forked, each of which sets its threads
         try:
             with _interrupts_deferred(), garbage_left_to_parent():
                 super().__init__(given)

@@ -34,12 +34,17 @@ import torch.utils.data
 from PIL import Image
 from process_manners import manners
 Image.init()
+transforms = torchvision.transforms
+steps = [transforms.RandomResizedCrop(20), transforms.ColorJitter(0.1), transforms.ToTensor()]
+loader = torch.utils.data.DataLoader(torchvision.datasets.ImageFolder(".", transforms.Compose(steps)), 2)
+list(loader)
 before = manners()
 import fastpipe
 fastpipe.install()
 installed = manners()
 Image.open(sys.argv[1]).convert("RGB").resize((20, 30)).tobytes()
-torchvision.transforms.ToTensor()(Image.open(sys.argv[1]))
+transforms.ToTensor()(Image.open(sys.argv[1]))
+list(loader)
 used = manners()
 child = os.fork() if hasattr(os, "fork") else 1
 if child == 0:
@@ -54,9 +59,11 @@ print(json.dumps([before, installed, used, forked, manners()]))
 def test_install_takes_nothing_that_others_can_look_at(tmp_path: Path) -> None:
     from PIL import Image
 
-    Image.linear_gradient("L").convert("RGB").save(tmp_path / "photo.jpg")
+    (tmp_path / "class").mkdir()
+    for name in ("photo.jpg", "other.jpg"):
+        Image.linear_gradient("L").convert("RGB").save(tmp_path / "class" / name)
     (tmp_path / "script.py").write_text(IN_CODE)
-    made = run_python("script.py", "photo.jpg", cwd=tmp_path)
+    made = run_python("script.py", os.path.join("class", "photo.jpg"), cwd=tmp_path)
     before, installed, used, forked, after = json.loads(made.stdout)
     assert changed(before, installed) == changed(before, used) == {"finders"}
     assert changed(before, forked) <= {"finders", "open files"}  # a child's account has a folder, with a lock
@@ -76,6 +83,7 @@ def test_install_takes_nothing_that_others_can_look_at(tmp_path: Path) -> None:
                 print("logging ends")
         logging.getLogger().addHandler(Last(sys.stdout))
         atexit.register(print, "second")
+        atexit.register(lambda: print(sorted(vars(sys.modules["__main__"]))))
         from multiprocessing import util
         util.Finalize(None, print, ("multiprocessing ends",), exitpriority=0)
         atexit.register(print, "third")
