@@ -13,10 +13,17 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 
-def outcome_of(call: Callable[[], Result]) -> Result | Exception:
-    """The result of somebody else's code, or the error that it raises."""
+def outcome_of(call: Callable[[], Result], *passing: type[Exception]) -> Result | Exception:
+    """The result of somebody else's code, or the error that it raises.
+
+    Args:
+        call: the code.
+        passing: classes of errors that are raised.
+    """
     try:
         return call()
+    except passing:
+        raise
     except Exception as error:  # of any class; the caller decides
         return error
 

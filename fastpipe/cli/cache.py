@@ -8,6 +8,7 @@ import click
 
 from fastpipe.cli._options import JsonOption, QuietOption
 from fastpipe.cli.parameters import Argument, Option
+from fastpipe.counts import pluralize
 
 
 def cache(
@@ -63,7 +64,7 @@ def cache(
         if check:
             lines.append(f"  damaged, and removed: {damaged:,}")
         if clear:
-            lines.append("cleared" if not left else f"cleared but for {left:,} files that running epochs hold")
+            lines.append("cleared" if not left else f"cleared but for {pluralize(left, 'file')} of running epochs")
     if write_json_if_asked(json, {**found, "cleared": clear, **values}, quiet):
         print(found["folder"], *map(wrap_text, lines), sep="\n")
     raise click.exceptions.Exit(1 if values["left"] else 0)

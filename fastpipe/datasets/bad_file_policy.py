@@ -132,9 +132,9 @@ class BadFilePolicy:
         counts = record.counts()
         done = []
         if counts.skipped:
-            done.append(f"{counts.skipped} were left out, so that batches are smaller by them")
+            done.append(f"{counts.skipped:,} left out, so that batches are smaller")
         if counts.replaced:
-            done.append(f"{counts.replaced} were replaced by others")
+            done.append(f"{counts.replaced:,} replaced by others")
         if done and record.first_warning():
             number = (
                 f"{counts.skipped + counts.replaced} of the {pluralize(record.shared['size'], 'sample')} of this epoch"
@@ -168,7 +168,7 @@ class BadFilePolicy:
         raise BadFilesError(
             f"{bad.path} (sample {bad.index}) can't be read ({bad.reason}), and there is no good sample of the same "
             f"target {bad.target!r} to replace it: "
-            + (f"{tried} others were tried, all bad." if tried else "it is the only one.")
+            + (f"{pluralize(tried, 'other')} tried, all bad." if tried else "it is the only one.")
             + self._see_log
         )
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
+from fastpipe.counts import pluralize
 from fastpipe.datasets.bad_files import BadFile, BadFileRecord
 
 if sys.platform == "win32":
@@ -58,7 +59,7 @@ def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable
             data = (b"" if end else _line(*_COLUMNS)) + b"\n" * cut + row
             if (written := file.write(data)) < len(data):
                 file.truncate(end)  # half a line is worse than none
-                raise OSError(f"only {written} of {len(data)} bytes could be written")
+                raise OSError(f"only {written} of {pluralize(len(data), 'byte')} could be written")
             record.listed[bad.index] = True
         record.shared["log_known_to"] = file.seek(0, os.SEEK_END)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastpipe.counts import pluralize
 from fastpipe.errors import ConfigError
 from fastpipe.hooks.ledger import LEDGER, Ledger, Site
 from fastpipe.hooks.packing_gain import packing_lines
@@ -204,7 +205,7 @@ def _checks(site: Site) -> str:
 
 
 def _images(count: int) -> str:
-    return "1 image" if count == 1 else f"{count:,} images"
+    return pluralize(count, "image")
 
 
 def _left(sites: Sequence[Site]) -> list[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from fastpipe.atomic_write import atomic_write
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import bad_rows, format, unpacked
 from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
@@ -207,7 +208,8 @@ class TableSource(ContainerSource):
         unpacked.make_room(target)
         warnings.warn(
             f"the images of {path} are compressed as a column, or encoded, so they were unpacked once: "
-            f"{sum(listing.sizes):,} bytes in {target}. Write the file with compression='none' to need no copy.",
+            f"{pluralize(sum(listing.sizes), 'byte')} in {target}. Write the file with compression='none' to need no "
+            "copy.",
             FastpipeWarning,
             stacklevel=2,
         )

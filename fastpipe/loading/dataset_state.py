@@ -8,6 +8,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from fastpipe.counts import pluralize
 from fastpipe.datasets.bad_files import warn_again
 from fastpipe.datasets.base import ImageDataset
 from fastpipe.datasets.wrappers import EpochSubset, inner_datasets, is_transparent, is_wrapper, locate
@@ -65,7 +66,7 @@ def _difference(saved: SavedState | None, dataset: object) -> str:
     if not saved or "length" not in saved or not now:
         return ""
     if saved["length"] != now["length"]:
-        return f"it has {now['length']:,} samples, and had {saved['length']:,}"
+        return f"it has {pluralize(now['length'], 'sample')}, and had {saved['length']:,}"
     pairs = zip(_compared(now["length"]), saved["samples"], now["samples"], strict=True)
     others = [index for index, before, after in pairs if before != after]
     if not others:

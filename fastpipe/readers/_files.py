@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 
+from fastpipe.counts import pluralize
 from fastpipe.paths import open_file
 from fastpipe.readers.limits import SHORT_FILE, MaxPixels, longest_file, pixel_limit
 from fastpipe.types import ArchiveMember, RemoteFile
@@ -116,6 +117,6 @@ def _read_member(member: ArchiveMember, longest: int) -> bytes:
         os.close(descriptor)
     if len(data) < member.length:
         missing = member.length - len(data)
-        reason = f"its container ends {missing} bytes too early: it was cut off, or rewritten since it was listed"
+        reason = f"its container ends {pluralize(missing, 'byte')} too early: cut off, or rewritten since it was listed"
         raise OSError(errno.EIO, reason, str(member))
     return data

@@ -31,6 +31,9 @@ _PREFIXES = (4096, 1 << 16, 1 << 20)
 
 _LATE_ORIENTATION = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
 
+_NOT_OF_FILES = (MemoryError, RecursionError)
+"""Errors that say nothing of a file."""
+
 _BITS = {"1": 1, "I;16": 16, "I;16B": 16, "I;16L": 16, "I": 32, "F": 32}
 
 
@@ -106,9 +109,7 @@ def upright_orientation(data: bytes, header: Header) -> int:
             image.load()  # EXIF data after the pixels replaces that before them
             return _valid_orientation(image.getexif().get(0x0112))
 
-    found = outcome_of(told)
-    if isinstance(found, (MemoryError, RecursionError)):
-        raise found
+    found = outcome_of(told, *_NOT_OF_FILES)
     return header.orientation if isinstance(found, Exception) else found  # a damaged file is refused when decoded
 
 
@@ -191,12 +192,15 @@ def _ask_pillow(file: IO[bytes], source: str, start: bytes) -> Header:
             reason = "not an image that Pillow recognises; it is damaged or of another kind"
         return DecodeError(source, guess_format(start), "pil", reason)
 
-    with errors_as(refused), open_any_size(file) as image:  # Pillow's plugins raise nearly anything on a damaged file
+    with (
+        errors_as(refused, *_NOT_OF_FILES),
+        open_any_size(file) as image,
+    ):  # Pillow's plugins raise nearly anything on a damaged file
         orientation: object = 1
         if image.format != "TIFF":  # Pillow turns a TIFF upright by itself when it loads
             # image.getexif() would load a PNG's pixels to read what follows them.
-            orientation = outcome_of(lambda: Image.Image.getexif(image).get(0x0112))
-        animated = outcome_of(lambda: bool(getattr(image, "is_animated", False)))
+            orientation = outcome_of(lambda: Image.Image.getexif(image).get(0x0112), *_NOT_OF_FILES)
+        animated = outcome_of(lambda: bool(getattr(image, "is_animated", False)), *_NOT_OF_FILES)
         return Header(
             image.format or "",
             image.height,

@@ -100,7 +100,7 @@ def test_a_cache_of_files_from_stores(tmp_path: Path, capsys: pytest.CaptureFixt
     found = json.loads(capsys.readouterr().out)
     assert (found["schema"], found["damaged"], found["files"]) == ("fastpipe-store-cache/1", 1, 2)
     assert run(kept.folder, "--clear") == 1
-    assert "cleared but for 1 files that running epochs hold" in capsys.readouterr().out
+    assert "cleared but for 1 file of running epochs" in capsys.readouterr().out
     hold.release()
     assert run(kept.folder, "--clear", "--quiet") == 0
     assert kept.statistics().files == 0

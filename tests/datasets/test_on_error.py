@@ -267,7 +267,7 @@ class TestReplace:
 
     def test_a_class_without_a_good_file(self, make, spoiled_index, tmp_path):
         paths = [spoiled_index.path(number) for number in (1, 4, 10, 0)]
-        for count, tried in ((3, "2 others were tried"), (1, "it is the only one")):
+        for count, tried in ((3, "2 others tried"), (1, "it is the only one")):
             listed = fastpipe.ImageList(
                 (paths[:count] + paths[3:], [5] * count + [6]),
                 on_error="replace",
@@ -284,7 +284,7 @@ class TestReplace:
         listed = fastpipe.ImageList(
             (paths, [0] * 100 + [1]), on_error="replace", bad_files_log=None, max_bad_fraction=1
         )
-        with pytest.raises(BadFilesError, match="32 others were tried, all bad"):
+        with pytest.raises(BadFilesError, match="32 others tried, all bad"):
             listed[3]
 
     def test_own_idea_of_what_is_alike(self, make, spoiled_index, bad_files_log):

@@ -121,6 +121,15 @@ PLACES = {
         "fastpipe.transforms.compose_plan.ComposePlan",
         lambda path: T.Compose([T.RandomCrop(20), T.ToTensor()])(opened(path)),
     ),
+    "what the plan of a Compose takes": Place(
+        "fastpipe.transforms.compose_plan.ComposePlan.takes",
+        lambda path: T.Compose([T.RandomCrop(20), T.ToTensor()])(opened(path)),
+    ),
+    "the choice of what of a Compose is compared": Place(
+        f"{HOOKS}.torchvision.compose_calls.calls_back",
+        lambda path: T.Compose([T.RandomCrop(20), T.ToTensor()])(opened(path)),
+        checks=(99,),
+    ),
     "v2's Compose": Place(
         "fastpipe.transforms.compose_plan.draw_and_run",
         lambda path: v2.Compose([v2.RandomCrop(20), v2.ToImage()])(opened(path)),
@@ -203,8 +212,8 @@ def test_the_library_s_own_way_is_taken_and_reported(
 def test_what_is_nobody_s_mistake_passes(
     place: str, error: type[BaseException], varied_photos: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, call, *_ = needed(place)
-    with fastpipe.install(check=0):
+    target, call, _, checks = needed(place)
+    with fastpipe.install(check=checks[0]):
         call(varied_photos[0])
         monkeypatch.setattr(target, planted(error))
         with pytest.raises(error, match="planted"):

@@ -229,7 +229,7 @@ def test_what_an_epoch_ends_with_comes_with_its_last_batch(root, tmp_path):
     loader = fastpipe.DataLoader(
         dataset(tmp_path, on_error="skip", max_bad_fraction=0.5), BATCH, num_workers=1, persistent_workers=True
     )
-    with pytest.warns(FastpipeWarning, match="1 were left out"):
+    with pytest.warns(FastpipeWarning, match="1 left out"):
         list(itertools.islice(loader, len(loader)))
     seconds = loader.stats()["this_epoch"]["seconds"]
     assert loader.stats()["this_epoch"]["seconds"] == seconds

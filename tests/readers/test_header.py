@@ -153,6 +153,14 @@ def test_running_out_of_memory_is_no_orientation(error: type[Exception], monkeyp
     data = stream.getvalue()[:-12] + late.getvalue() + stream.getvalue()[-12:]
     header = readers.parse_header(data)
     assert readers.upright_orientation(data, header) == 6
+    bitmap = io.BytesIO()
+    Image.new("RGB", (3, 2)).save(bitmap, "BMP")  # Pillow reads its header
+    with monkeypatch.context() as patch:
+        patch.setattr(Image.Image, "getexif", fails)
+        with pytest.raises(error):
+            readers.parse_header(bitmap.getvalue())
     monkeypatch.setattr(header_module, "open_any_size", fails)
     with pytest.raises(error):
         readers.upright_orientation(data, header)
+    with pytest.raises(error):
+        readers.parse_header(bitmap.getvalue())

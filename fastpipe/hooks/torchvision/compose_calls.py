@@ -63,11 +63,11 @@ class ComposeCalls:
         self._originals: Originals | None = None
         self._why_unknown = ""
 
-    def planned(self, members: object) -> ComposePlan | None:
-        """The plan of the current members; None if the library has to call them."""
-        return attempt(partial(self._planned, members), _unplanned, self.site.count_failed)
+    def planned(self, members: object, image: object = None) -> ComposePlan | None:
+        """The plan of the current members, for an image; None if the library has to call them."""
+        return attempt(partial(self._planned, members, image), _unplanned, self.site.count_failed)
 
-    def _planned(self, members: object) -> ComposePlan | None:
+    def _planned(self, members: object, image: object) -> ComposePlan | None:
         if self.site.is_off:
             self.site.count_plain(DIFFERED)
             return None
@@ -89,6 +89,9 @@ class ComposeCalls:
         if not self._originals.are_there():
             self.site.count_plain("somebody has replaced a function that its library goes through")
             return None
+        if not self._call.takes(image):
+            self.site.count_plain("its fill depends on the image's class")
+            return None
         return self._call
 
     def call_users(self, plan: ComposePlan, members: Iterable[object]) -> bool:
@@ -105,10 +108,7 @@ class ComposeCalls:
             image: the image, with or without pixels.
             plain: the library's own method.
         """
-        call = self.planned(compose.transforms)
-        if call is not None and not call.takes(image):
-            self.site.count_plain("its fill depends on the image's class")
-            call = None
+        call = self.planned(compose.transforms, image)
         if call is None:
             return plain(compose, image)
         if self.site.is_check_due():
@@ -145,13 +145,10 @@ class ComposeCalls:
 
     def _checked(self, call: ComposePlan, image: object) -> object:
         """Applies the transforms run by run; compares drawn runs with the library's own result."""
-        from fastpipe.program.on_image import shape_of
-        from fastpipe.transforms.compose_plan import run_one
-
         for run in call.runs:
             warn_as_library(run, image)
-            own = partial(run_one, run, image, self.site.count_failed)
-            is_ours = run.drawn and shape_of(image) is not None and not calls_back(run.drawn)
+            own = partial(_plans().run_one, run, image, self.site.count_failed)
+            is_ours = attempt(partial(_is_comparable, run, image), _not_compared, self.site.count_failed)
             twin, seconds = plain_image(image) if is_ours else (None, 0.0)
             if twin is None:
                 image = own()
@@ -164,6 +161,17 @@ class ComposeCalls:
 
 def _unplanned() -> None:
     """No plan: the library calls the transforms."""
+
+
+def _is_comparable(run: Pipeline, image: object) -> bool:
+    """True if transforms are drawn for the image, and may be called a second time for a comparison."""
+    from fastpipe.program.on_image import shape_of
+
+    return bool(run.drawn) and shape_of(image) is not None and not calls_back(run.drawn)
+
+
+def _not_compared() -> bool:
+    return False
 
 
 @lru_cache(maxsize=64)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from fastpipe.counts import pluralize
 from fastpipe.environment import library_versions, machine_fingerprint, usable_cpus, versions
 from fastpipe.errors import ReaderError
 from fastpipe.foreign_code import outcome_of
@@ -169,9 +170,9 @@ def check_reader(samples: Sequence[Sample], request: str, reader: Reader) -> Rea
         return None
     note = ""
     if wrong:
-        note = f"not Pillow's pixels in {len(wrong)} of {len(samples)} images, first {wrong[0]}"
+        note = f"not Pillow's pixels in {len(wrong)} of {pluralize(len(samples), 'image')}, first {wrong[0]}"
     elif refused:
-        note = f"refused {len(refused)} of {len(samples)} images, first {refused[0]}"
+        note = f"refused {len(refused)} of {pluralize(len(samples), 'image')}, first {refused[0]}"
     return ReaderResult(reader.name, samples[0].format, request, not wrong, decoded / len(samples), note)
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import IO, cast
 
 from fastpipe import readers
+from fastpipe.counts import pluralize
 from fastpipe.errors import FastpipeError
 from fastpipe.index.cluster import Cluster, shared_paths
 from fastpipe.tools.check.examine import Rules, Task
@@ -224,7 +225,7 @@ class _Pool:
             self.losses += 1
         if self.losses == _LOSSES_IN_A_ROW:
             raise FastpipeError(
-                f"{self.losses} files in a row killed or hung the process that read them, the last one "
+                f"{pluralize(self.losses, 'file')} in a row killed or hung the process that read them, the last one "
                 f"{task.path} ({how}): that is this machine, its disk or a reader, not the files. "
                 "FASTPIPE_READER=pil chooses the plainest reader; then run the check again"
             )

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from fastpipe import readers
+from fastpipe.counts import pluralize
 from fastpipe.paths import open_regular
 from fastpipe.tools.doctor.measurements import Disk
 
@@ -66,8 +67,8 @@ def _dropped(paths: Sequence[str], is_known: bool) -> tuple[list[str], str]:
         return cold, ""
     if len(cold) < len(paths) / 2:
         kept = len(paths) - len(cold)
-        return [], f"{kept} of {len(paths)} files stayed in the page cache, as newly written files do"
-    return [], f"{len(cold)} files are too few to measure it on"
+        return [], f"{kept} of {pluralize(len(paths), 'file')} stayed in the page cache, as newly written files do"
+    return [], f"{pluralize(len(cold), 'file')}: too few to measure it on"
 
 
 def is_resident(path: str) -> bool | None:

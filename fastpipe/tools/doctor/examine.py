@@ -111,7 +111,8 @@ def doctor(
         tried = probe.run(partial(try_samples, indices=picked, seconds=max(1.0, seconds * 0.1)))
         if not tried.good:
             raise DatasetError(
-                f"none of {len(tried.bad)} samples can be made; number {tried.bad[0].index}: {tried.bad[0].reason}"
+                f"none of {pluralize(len(tried.bad), 'sample')} can be made; number {tried.bad[0].index}: "
+                f"{tried.bad[0].reason}"
             )
         step("taking the time of each stage")
         free = available.shared_free

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from fastpipe import readers
+from fastpipe.counts import pluralize
 from fastpipe.datasets.image_array import ImageArray
 from fastpipe.datasets.joint import JointDataset
 from fastpipe.errors import PlanError
@@ -181,7 +182,7 @@ def _decoders(subject: object, headers: Sequence[Header], program: Program) -> t
 def _counted(how: Counter[str]) -> str:
     if len(how) == 1:
         return next(iter(how))
-    return "; ".join(f"{text} ({count} of {how.total()} files)" for text, count in how.most_common())
+    return "; ".join(f"{text} ({count} of {pluralize(how.total(), 'file')})" for text, count in how.most_common())
 
 
 def _decoder(subject: object, header: Header, program: Program) -> str:
