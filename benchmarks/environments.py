@@ -1,9 +1,9 @@
 """What `fastpipe run` gains, and whether samples stay equal, with the versions installed here: a row of docs/limits.md.
 
     python benchmarks/environments.py PHOTOS            # in each environment; adds or replaces its row
-    python benchmarks/environments.py --table           # writes the table again
+    python benchmarks/environments.py --table           # writes the tables again, here and in the README
 
-For each kind of pipeline a script runs plainly and by `fastpipe run`, in turn. Its processor time an image, of the
+A script of all kinds of pipelines runs plainly and by `fastpipe run`, in turn. A kind's processor time an image, of the
 second half of its images, gives the ratio, and a hash of every value that it makes tells if they are equal.
 """
 
@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import time
@@ -24,9 +25,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA, PAGE = ROOT / "docs" / "data" / "environments.json", ROOT / "docs" / "limits.md"
-BEGIN, END = "<!-- made by benchmarks/environments.py -->\n", "<!-- end of what is made -->\n"
-IMAGES = 32
+DATA = ROOT / "docs" / "data" / "environments.json"
+LIMITS, README = ROOT / "docs" / "limits.md", ROOT / "README.md"
+IMAGES = 96
+TIERS = (
+    ("0.24 or later", "all", 24, 99),
+    ("0.21 to 0.23", "in part: v2 on tensors of bytes gains less on processors with AVX-512", 21, 23),
+    ("0.18 to 0.20", "v1 alone", 18, 20),
+)
+"""What is accelerated, and beside which minor versions of torchvision."""
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
@@ -141,51 +148,71 @@ def version(package: str) -> tuple[int, ...]:
     return tuple(int("".join(filter(str.isdigit, part)) or 0) for part in metadata.version(package).split(".")[:3])
 
 
-def run_script(kind: str, paths: list[str]) -> None:
-    """Prints the hash of all that a kind makes, and the processor time of an image, as JSON."""
+def run_script(kinds: list[str], paths: list[str]) -> None:
+    """Prints, for each kind, the hash of all that it makes and the processor time of an image, as a line of JSON.
+
+    A kind that can't be made here has its error there instead.
+    """
     if (shim := os.environ.get("TORCHVISION_FIRST")) is not None:
         importlib.import_module(shim)
-    import numpy as np
     import torch
 
     torch.set_num_threads(1)
-    make = KINDS[kind]()
+    for kind in kinds:
+        try:
+            make = KINDS[kind]()
+        except (ImportError, AttributeError, TypeError) as error:
+            said: dict[str, Any] = {"error": f"{type(error).__name__}: {error}"}
+        else:
+            said = measured(make, paths)
+        print(json.dumps({"kind": kind, **said}), flush=True)
+
+
+def measured(make: Callable[[str], Any], paths: list[str]) -> dict[str, Any]:
+    import numpy as np
+    import torch
+
     torch.manual_seed(1)
     random.seed(2)
     np.random.seed(3)
-    digest, seconds = hashlib.sha256(), 0.0
-    for number, path in enumerate(paths):
+    digest, times = hashlib.sha256(), []
+    for path in paths:
         begun = time.process_time()
         made = make(path)
         parts = [part.numpy().copy() for part in (made if isinstance(made, tuple) else (made,))]
-        if number >= len(paths) // 2:
-            seconds += time.process_time() - begun
+        times.append(time.process_time() - begun)
         for part in parts:
             digest.update(part.tobytes())
     digest.update(repr((torch.rand(1).item(), random.random(), np.random.rand())).encode())
-    print(json.dumps({"hash": digest.hexdigest(), "seconds": seconds / (len(paths) - len(paths) // 2)}))
+    return {"hash": digest.hexdigest(), "seconds": statistics.fmean(times[len(times) // 2 :])}
 
 
 # -- the row
 
 
-def measured(kind: str, paths: list[str], rounds: int) -> str:
-    """``"4.9"``, how many times as fast; ``"differs"``; or ``"–"`` if this environment can't run the script."""
-    words = [str(Path(__file__)), "--script", kind, *paths]
-    best = {False: float("inf"), True: float("inf")}
-    hashes = set()
+def row(kinds: list[str], paths: list[str], rounds: int) -> dict[str, str]:
+    """``"4.9"`` for each kind, how many times as fast; ``"differs"``; or ``"–"`` if this environment can't run it."""
+    words = [str(Path(__file__)), "--script", *kinds, "--photos", *paths]
+    seconds: dict[tuple[str, bool], list[float]] = {}
+    hashes: dict[str, set[str]] = {}
     for _ in range(rounds):
-        for hooked in best:
+        for hooked in (False, True):
             command = [sys.executable, *(["-m", "fastpipe", "run", "-q", "--check", "0"] if hooked else []), *words]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode:
-                if hooked and hashes:
-                    raise SystemExit(f"{kind}: runs plainly, and not by fastpipe:\n{done.stderr}")
-                return "–"
-            said = json.loads(done.stdout.splitlines()[-1])
-            hashes.add(said["hash"])
-            best[hooked] = min(best[hooked], said["seconds"])
-    return f"{best[False] / best[True]:.1f}" if len(hashes) == 1 else "differs"
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            for line in done.stdout.splitlines():
+                said = json.loads(line)
+                hashes.setdefault(said["kind"], set()).add(said.get("hash") or said["error"])
+                if "seconds" in said:
+                    seconds.setdefault((said["kind"], hooked), []).append(said["seconds"])
+    found = {}
+    for kind in kinds:
+        plain, hooked_times = (seconds.get((kind, hooked), []) for hooked in (False, True))
+        if len(hashes[kind]) > 1:
+            found[kind] = "differs"
+        else:
+            found[kind] = f"{min(plain) / min(hooked_times):.1f}" if plain else "–"
+        print(f"{environment()}: {kind} {found[kind]}{'' if plain else f' ({hashes[kind].pop()})'}", flush=True)
+    return found
 
 
 def environment() -> str:
@@ -198,36 +225,68 @@ def environment() -> str:
     return f"torch {of('torch')}, torchvision {of('torchvision')}"
 
 
-def write_table() -> None:
+def lines_of(*rows: list[str]) -> str:
+    """A table; the numbers are at the right."""
+    head, *rest = rows
+    return "".join(f"| {' | '.join(line)} |\n" for line in (head, ["---", *["---:"] * (len(head) - 1)], *rest))
+
+
+def minor(name: str) -> int:
+    """The 24 of ``"torch 2.9, torchvision 0.24"``."""
+    return int(name.rpartition(".")[2])
+
+
+def tiers(rows: dict[str, dict[str, str]]) -> str:
+    """The table of the promise: what is accelerated beside which torchvision, and what was measured."""
+    columns = list(KINDS)[:3]
+    lines = []
+    for versions, promise, first, last in TIERS:
+        of_tier = [row for name, row in rows.items() if first <= minor(name) <= last]
+        cells = []
+        for kind in columns:
+            values = sorted({row[kind] for row in of_tier if row.get(kind, "–") != "–"}, key=float)
+            cells.append("–".join(dict.fromkeys([*values[:1], *values[-1:]])) or "not measured")
+        lines.append([versions, promise, *cells])
+    return lines_of(["torchvision", "accelerated", *columns], *lines)
+
+
+def write_tables() -> None:
     rows = json.loads(DATA.read_text()) if DATA.exists() else {}
-    names = sorted(rows, key=lambda name: [int(part) for part in name.split()[-1].split(".") if part.isdigit()])
-    cells = [[name, *(rows[name].get(kind, "–") for kind in KINDS)] for name in names]
-    lines = [f"| {' | '.join(line)} |" for line in (["", *KINDS], ["---", *["---:"] * len(KINDS)], *cells)]
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(before + BEGIN + "\n".join(lines) + "\n" + END + after)
+    measured = [[name, *(rows[name].get(kind, "–") for kind in KINDS)] for name in sorted(rows, key=minor)]
+    fill(LIMITS, "environments", lines_of(["", *KINDS], *measured))
+    for page in (LIMITS, README):
+        fill(page, "tiers", tiers(rows))
+
+
+def fill(page: Path, name: str, table: str) -> None:
+    """Writes a table to its place in a page."""
+    begin, end = f"<!-- {name}, made by benchmarks/environments.py -->\n", f"<!-- end of {name} -->\n"
+    before, begun, rest = page.read_text().partition(begin)
+    _, ended, after = rest.partition(end)
+    if not begun or not ended:
+        raise SystemExit(f"{page} has no place for the table of {name}")
+    page.write_text(before + begin + table + end + after)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("photos", nargs="*", help="a folder of JPEGs")
-    parser.add_argument("--script", choices=KINDS, help=argparse.SUPPRESS)
+    parser.add_argument("folder", nargs="?", type=Path, help="a folder of JPEGs")
+    parser.add_argument("--script", choices=KINDS, nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--photos", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--only", choices=KINDS, action="append", help="measure these columns alone")
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each script, of which the fastest counts")
-    parser.add_argument("--table", action="store_true", help="only write the table again")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of the script, of which the fastest counts")
+    parser.add_argument("--table", action="store_true", help="only write the tables again")
     options = parser.parse_args()
     if options.script is not None:
         run_script(options.script, options.photos)
         return
     if not options.table:
-        paths = sorted(map(str, Path(options.photos[0]).rglob("*.[jJ][pP]*[gG]")))[:IMAGES]
-        for kind in options.only or KINDS:
-            result = measured(kind, paths, options.rounds)
-            print(f"{environment()}: {kind} {result}", flush=True)
-            rows = json.loads(DATA.read_text()) if DATA.exists() else {}
-            rows.setdefault(environment(), {})[kind] = result
-            DATA.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
-    write_table()
+        paths = sorted(map(str, options.folder.rglob("*.[jJ][pP]*[gG]")))[:IMAGES]
+        found = row(options.only or [*KINDS], paths, options.rounds)
+        rows = json.loads(DATA.read_text()) if DATA.exists() else {}
+        rows.setdefault(environment(), {}).update(found)
+        DATA.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+    write_tables()
 
 
 if __name__ == "__main__":

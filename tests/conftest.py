@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 import fastpipe
 from fastpipe import core
+from fastpipe.readers.registry import reader_status
 
 torch.set_num_threads(1)
 # No deadline: speed belongs in benchmarks, and a slow machine is not a failed test.
@@ -50,11 +51,15 @@ def pytest_make_collect_report(
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips tests of what this machine lacks: fastpipe's core, or processes that are forked."""
+    """Skips tests of what this machine lacks: fastpipe's core, a reader's package, or processes that are forked."""
     if item.get_closest_marker("needs_core") and not core.available():
         pytest.skip(core.why_not())
     if item.get_closest_marker("needs_fork") and not hasattr(os, "fork"):
         pytest.skip("this system doesn't fork")
+    for marker in item.iter_markers("needs_reader"):
+        for name in marker.args:
+            if not (status := reader_status()[name]).available:
+                pytest.skip(status.reason)
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,7 @@ def is_interrupted(call: Callable[[], object], at: int, *modules: ModuleType) ->
         return trace
 
     tracer = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12's first releases look for one before they trace instructions
     sys.settrace(trace)
     try:
         call()

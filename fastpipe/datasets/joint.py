@@ -110,7 +110,7 @@ def placed(target: object, size: tuple[int, int]) -> object:
 
     def place(leaf: object) -> object:
         if isinstance(leaf, Boxes):
-            return v2_samples().box_tensor(leaf.numbers(), leaf.format, size)
+            return v2_samples().box_tensor(leaf.numbers(), leaf.format_name, size)
         if isinstance(leaf, KeyPoints):
             return v2_samples().keypoint_tensor(leaf.numbers(), size)
         if isinstance(leaf, MaskFile):

@@ -32,6 +32,8 @@ from fastpipe.types import Fill
 
 _LARGEST_FACTOR = 1e30
 _LARGE = 1 << 16  # pixels: from here on float32 may not hold the sum of gray values exactly
+NEAREST, BILINEAR = 0, 2
+"""Pillow's integers for two modes, which every torchvision takes."""
 FILTERS = {"bilinear": Filter.BILINEAR, "bicubic": Filter.BICUBIC}
 SAMPLE_FILTERS = {"bilinear": Filter.BILINEAR, "nearest": Filter.NEAREST}
 Kernel: TypeAlias = "Callable[..., Tensor | None]"
@@ -46,10 +48,12 @@ def _geometry() -> types.ModuleType:
     return importlib.import_module("torchvision.transforms.v2.functional._geometry")
 
 
-def _mode_of(interpolation: object) -> Any:
-    """torchvision's mode for a mode, one of Pillow's integers, or a name, which only newer ones of torchvision take."""
-    if isinstance(interpolation, str):
-        return functional("InterpolationMode")(interpolation)
+def mode_of(interpolation: object) -> Any:
+    """torchvision's mode for a mode, one of Pillow's integers or, where torchvision takes names, a mode's name.
+
+    Raises:
+        ValueError: torchvision's.
+    """
     return _geometry()._check_interpolation(interpolation)
 
 
@@ -101,7 +105,9 @@ def resizes_natively(mode: str) -> bool:
     image = torch.randint(0, 256, (3, 61, 83), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     for size in ((23, 40), (97, 64), (61, 12)):
         with plainly():
-            known = functional("resize")(image, [*size], interpolation=_mode_of(mode), antialias=True)
+            known = functional("resize")(
+                image, [*size], interpolation=functional("InterpolationMode")(mode), antialias=True
+            )
         resized = _resized(image, size, mode)
         if resized is None or not torch.equal(resized, known):
             trials.refuse(
@@ -238,11 +244,11 @@ def _by_table(name: str) -> Kernel:
 def _resize(
     image: Tensor,
     size: object,
-    interpolation: object = "bilinear",
+    interpolation: object = BILINEAR,
     max_size: int | None = None,
     antialias: object = True,
 ) -> Tensor | None:
-    known = _mode_of(interpolation)
+    known = mode_of(interpolation)
     mode = known.value
     if not antialias or not planes.takes(image):
         return None
@@ -270,7 +276,7 @@ def _resized_crop(
     height: int,
     width: int,
     size: object,
-    interpolation: object = "bilinear",
+    interpolation: object = BILINEAR,
     antialias: object = True,
 ) -> Tensor | None:
     if not planes.takes(image):
@@ -330,13 +336,13 @@ def affine(
     translate: Sequence[float],
     scale: float,
     shear: float | Sequence[float],
-    interpolation: object = "nearest",
+    interpolation: object = NEAREST,
     fill: Fill = None,
     center: Sequence[float] | None = None,
 ) -> Warp:
     """The warp of torchvision's ``affine`` for a tensor of this height and width."""
     geometry = _geometry()
-    mode = _mode_of(interpolation)
+    mode = mode_of(interpolation)
     angle, translate, shear, center = geometry._affine_parse_args(angle, translate, scale, shear, mode, center)
     shift, middle = [float(way) for way in translate], _from_middle(center, size)
     matrix = geometry._get_inverse_affine_matrix(middle, angle, shift, scale, shear)
@@ -364,7 +370,7 @@ def rotated_size(
 def rotation(
     size: tuple[int, int],
     angle: float,
-    interpolation: object = "nearest",
+    interpolation: object = NEAREST,
     expand: bool = False,
     center: Sequence[float] | None = None,
     fill: Fill = None,
@@ -374,7 +380,7 @@ def rotation(
         return None
     angle = angle % 360
     geometry = _geometry()
-    mode = _mode_of(interpolation)
+    mode = mode_of(interpolation)
     matrix = geometry._get_inverse_affine_matrix(_from_middle(center, size), -angle, [0.0, 0.0], 1.0, [0.0, 0.0])
     height, width = size
     if expand:
@@ -412,7 +418,7 @@ def _perspective(
     image: Tensor,
     startpoints: object,
     endpoints: object,
-    interpolation: object = "bilinear",
+    interpolation: object = BILINEAR,
     fill: Fill = None,
     coefficients: object = None,
 ) -> Tensor | None:
@@ -422,7 +428,7 @@ def _perspective(
     found = geometry._perspective_coefficients(startpoints, endpoints, coefficients)
     height, width = image.shape[-2:]
     grid = geometry._perspective_grid(found, ow=width, oh=height, dtype=torch.float32, device=image.device)
-    mode = _mode_of(interpolation).value
+    mode = mode_of(interpolation).value
     return planes.sampled(image, (height, width), mode, fill, grid, native.V2)
 
 

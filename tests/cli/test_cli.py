@@ -44,6 +44,7 @@ def test_help_shows_an_example(command: str) -> None:
 
 
 @pytest.mark.needs_core
+@pytest.mark.needs_reader("cv2")
 def test_bench_prints_tables_and_writes_json(folder: str, tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     result = CliRunner().invoke(app, ["bench", folder, *SMALL, "--readers", "pil,cv2", "--json", str(file)])
@@ -81,6 +82,7 @@ def test_quiet_is_quiet(folder: str) -> None:
 
 
 @pytest.mark.needs_core
+@pytest.mark.needs_reader("imageio", "turbojpeg")
 def test_configure_show_set_reset(folder: str) -> None:
     run = CliRunner().invoke
     assert "No config file" in run(app, ["configure", "--show"]).output

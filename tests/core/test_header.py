@@ -78,6 +78,15 @@ def test_orientations() -> None:
             assert header.orientation == orientation
 
 
+def test_an_orientation_in_xmp_that_isn_t_utf_8_is_left_to_pillow() -> None:
+    """Some of Pillow's versions raise for it."""
+    for text, known in ((b"\xef\xbb\xbf \xc3\xa9 \xf0\x9f\x90\x88", 6), (b"\xfe", None), (b"\xed\xa0\x80", None)):
+        xmp = b"http://ns.adobe.com/xap/1.0/\0<x " + text + b' tiff:Orientation="6"/>'
+        header = core.read_header(corpus.with_segment(corpus.jpeg(40, 70), 0xE1, xmp))
+        assert getattr(header, "orientation", None) == known
+        assert known is not None or header == Status.UNUSUAL_HEADER
+
+
 def test_the_first_bytes_are_enough() -> None:
     """And with fewer, more are asked for."""
     for name in ("jpeg-420", "jpeg-progressive", "jpeg-exif-6", "jpeg-gray", "jpeg-icc"):

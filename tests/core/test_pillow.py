@@ -13,6 +13,7 @@ from typing import Any
 
 import core_jobs
 import numpy as np
+import PIL
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,8 @@ from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.program import lower
 from fastpipe.program.core_job import add_steps
 from fastpipe.types import ImageShape, Recipe
+
+PILLOW = int(PIL.__version__.partition(".")[0])
 
 CONTEXTS: dict[Isa, core.Context] = {}
 
@@ -149,6 +152,9 @@ def test_the_memory_is_the_images(mode: str, size: tuple[int, int]) -> None:
     made = Image.fromarray(array)
     for image in (made, made.copy(), made.transpose(Image.Transpose.FLIP_LEFT_RIGHT)):
         memory = core.memory_of(image)
+        if image is made and image.readonly and PILLOW < 13:  # it shows the array's memory, and doesn't export that
+            assert memory is None
+            continue
         assert memory is not None
         assert (memory.height, memory.width, memory.channels) == (*size, 3 if mode == "RGB" else 1)
         known = np.asarray(image).reshape(*size, memory.channels)

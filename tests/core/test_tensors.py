@@ -72,7 +72,7 @@ def test_resize(context: core.Context, batch: torch.Tensor, height: int, width: 
     if not v2_tensors.resizes_natively(mode) or (height, width) == batch.shape[-2:]:
         return
     try:
-        known = torch.stack([F.resize(image, [height, width], interpolation=mode) for image in batch])
+        known = torch.stack([F.resize(image, [height, width], F.InterpolationMode(mode)) for image in batch])
     except RuntimeError:  # torch's own assertion: a batch of one column
         return
     torch_passes, filter = PassOrder.TORCH_PASSES, Filter[mode.upper()]
@@ -210,7 +210,7 @@ AFFINES = st.fixed_dictionaries(
         "translate": st.lists(st.integers(-60, 60), min_size=2, max_size=2),
         "scale": st.floats(0.2, 5),
         "shear": st.lists(st.floats(-60, 60), min_size=2, max_size=2),
-        "interpolation": st.sampled_from(("nearest", "bilinear")),
+        "interpolation": st.sampled_from((F.InterpolationMode.NEAREST, F.InterpolationMode.BILINEAR)),
         "fill": st.none() | st.sampled_from(([3.0, 77.25, 255.0], [0.0, 0.0, 0.0])),
     }
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +334,7 @@ def test_segmentation_collates(voc: Path) -> None:
     assert torch.equal(images[2], dataset[2][0].as_subclass(torch.Tensor))
 
 
+_POINTS, _HAS_POINTS = [[5.0, 6.0], [20.0, 30.0]], hasattr(tv_tensors, "KeyPoints")  # torchvision 0.23 or later
 _BOXES = [[3.0, 4.0, 30.0, 40.0], [10.0, 20.0, 60.0, 50.0]]
 
 
@@ -340,7 +342,7 @@ def _of_number(index: int) -> tuple[Any, ...]:
     root = _of_number.root
     target = {
         "boxes": fastpipe.Boxes(_BOXES),
-        "points": fastpipe.KeyPoints([[5.0, 6.0], [20.0, 30.0]]),
+        **({"points": fastpipe.KeyPoints(_POINTS)} if _HAS_POINTS else {}),
         "labels": torch.tensor([1, 2]),
         "mask": fastpipe.MaskFile(root / "SegmentationClass" / f"p{index}.png"),
     }
@@ -361,7 +363,7 @@ def test_a_function_says_what_a_sample_is(voc: Path, seed: int) -> None:
         "boxes": tv_tensors.BoundingBoxes(
             [[3.0, 4.0, 30.0, 40.0], [10.0, 20.0, 60.0, 50.0]], format="XYXY", canvas_size=size
         ),
-        "points": tv_tensors.KeyPoints([[5.0, 6.0], [20.0, 30.0]], canvas_size=size),
+        **({"points": tv_tensors.KeyPoints(_POINTS, canvas_size=size)} if _HAS_POINTS else {}),
         "labels": torch.tensor([1, 2]),
         "mask": tv_tensors.Mask(Image.open(root / "SegmentationClass" / f"p{index}.png")),
     }
@@ -414,12 +416,26 @@ def test_values_that_are_no_boxes_or_points_are_told(voc: Path, target: Any, mes
 def test_an_image_without_objects_has_an_empty_list(voc: Path) -> None:
     _of_number.root = voc / "VOCdevkit" / "VOC2012"
     path = _of_number(0)[0]
-    dataset = fastpipe.SampleDataset(
-        lambda index: (path, fastpipe.Boxes([]), fastpipe.KeyPoints([])), 1, v2.RandomHorizontalFlip(1.0)
-    )
-    _, boxes, points = dataset[0]
+    points = [fastpipe.KeyPoints([])] if _HAS_POINTS else []
+    dataset = fastpipe.SampleDataset(lambda index: (path, fastpipe.Boxes([]), *points), 1, v2.RandomHorizontalFlip(1.0))
+    _, boxes, *points = dataset[0]
     assert type(boxes) is tv_tensors.BoundingBoxes
-    assert (boxes.shape, points.shape) == ((0, 4), (0, 2))
+    assert [boxes.shape, *(one.shape for one in points)] == [(0, 4), (0, 2)][: 1 + _HAS_POINTS]
+
+
+def test_what_an_older_torchvision_lacks_is_told(voc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _of_number.root = voc / "VOCdevkit" / "VOC2012"
+    path = _of_number(0)[0]
+    monkeypatch.delattr(tv_tensors, "KeyPoints", raising=False)
+    formats = [name for name in tv_tensors.BoundingBoxFormat.__members__ if len(name) < 7]
+    monkeypatch.setattr(tv_tensors, "BoundingBoxFormat", Enum("BoundingBoxFormat", formats))
+    rotated = fastpipe.Boxes([range(8)], "XYXYXYXY")
+    for value, message in (
+        (fastpipe.KeyPoints([[1, 2]]), "key points take"),
+        (rotated, "boxes of the format XYXYXYXY take"),
+    ):
+        with pytest.raises(fastpipe.errors.DatasetError, match=rf"{message} torchvision 0\.23 or later"):
+            fastpipe.SampleDataset(lambda index, value=value: (path, value), 1, v2.RandomHorizontalFlip())[0]
 
 
 @pytest.mark.parametrize("transforms", [None, v2.Compose([v2.RandomHorizontalFlip(1.0)]), lambda *sample: sample])

@@ -99,6 +99,7 @@ def test_a_key_error_of_ones_own():
 
 @pytest.mark.parametrize("reader", [{"jpg": "cv2", "png": "pil"}, "png=pil,jpg=cv2", "pil,jpeg=cv2", "cv2"])
 @pytest.mark.needs_core
+@pytest.mark.needs_reader("cv2")
 def test_read_image_takes_readers_by_format(root, reader, monkeypatch):
     decode, asked = OpenCvReader.decode, []
     monkeypatch.setattr(OpenCvReader, "decode", lambda *given: asked.append(1) or decode(*given))
@@ -114,6 +115,7 @@ def test_read_image_takes_readers_by_format(root, reader, monkeypatch):
 
 
 @pytest.mark.needs_core
+@pytest.mark.needs_reader("cv2")
 def test_readers_by_format(root):
     for reader in ({"jpg": "cv2", "PNG": "pil"}, "jpg=cv2,png=pil"):
         dataset = fastpipe.ImageFolder(root, T.ToTensor(), reader=reader)

@@ -64,6 +64,23 @@ static int from_exif(const uint8_t *data, size_t length, int32_t *value) {
     return FPC_OK;
 }
 
+/* Python's strict UTF-8: no surrogates, no code point in more bytes than it needs, none above U+10FFFF. */
+static bool is_utf8(const uint8_t *data, size_t length) {
+    for (size_t i = 0; i < length;) {
+        const uint8_t first = data[i++];
+        if (first < 0x80) continue;
+        const int rest = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : 1;
+        if (first < 0xC2 || first > 0xF4 || length - i < (size_t)rest) return false;
+        const uint8_t least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+        const uint8_t most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+        if (data[i] < least || data[i] > most) return false;
+        for (int j = 1; j < rest; j++)
+            if ((data[i + j] & 0xC0) != 0x80) return false;
+        i += rest;
+    }
+    return true;
+}
+
 /* The digit of the first match of Pillow's pattern: tiff:Orientation(?:="|>)([0-9]) */
 static int32_t from_xmp(const uint8_t *data, size_t length) {
     static const char name[] = "tiff:Orientation";
@@ -90,7 +107,10 @@ int fpc_orientation_of(const uint8_t *exif, size_t exif_length, const uint8_t *x
         int status = from_exif(exif, exif_length, &value);
         if (status) return status;
     }
-    if (value == NOT_THERE && xmp) value = from_xmp(xmp, xmp_length);
+    if (value == NOT_THERE && xmp) {
+        if (!is_utf8(xmp, xmp_length)) return FPC_UNUSUAL_HEADER; /* of which some of Pillow's versions raise */
+        value = from_xmp(xmp, xmp_length);
+    }
     if (value >= 1 && value <= 8) *orientation = value;
     return FPC_OK;
 }

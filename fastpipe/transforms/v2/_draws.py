@@ -19,6 +19,7 @@ from torchvision.transforms.v2._utils import _get_fill
 
 from fastpipe import ops
 from fastpipe.errors import PlanError
+from fastpipe.kernels.v2_tensors import mode_of
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import resized_size
 from fastpipe.rng import Stream
@@ -66,7 +67,9 @@ def _resized_crop(transform: v2.RandomResizedCrop, shape: ImageShape, stream: St
     size = tuple(transform.size)
     if box[2:] == size:
         return _for_shape(shape, (ops.Crop(*box),))
-    return _for_shape(shape, (ops.Crop(*box), ops.resize_to(list(size), interpolation_of(transform.interpolation))))
+    return _for_shape(
+        shape, (ops.Crop(*box), ops.resize_to(list(size), interpolation_of(mode_of(transform.interpolation))))
+    )
 
 
 def _resize_to(transform: v2.Resize, shape: ImageShape, stream: Stream) -> Steps | None:
@@ -76,7 +79,7 @@ def _resize_to(transform: v2.Resize, shape: ImageShape, stream: Stream) -> Steps
     height, width = resized_size(shape.height, shape.width, size)
     if (height, width) == shape.size:
         return ()
-    return _for_shape(shape, (ops.resize_to([height, width], interpolation_of(transform.interpolation)),))
+    return _for_shape(shape, (ops.resize_to([height, width], interpolation_of(mode_of(transform.interpolation))),))
 
 
 def _center_crop(transform: v2.CenterCrop, shape: ImageShape, stream: Stream) -> Steps | None:
@@ -195,7 +198,7 @@ def _policy(
         return None
     if type(fill) not in (type(None), int, float) or type(bins) is not int or bins < 2:
         return None
-    interpolation = interpolation_of(transform.interpolation)
+    interpolation = interpolation_of(mode_of(transform.interpolation))
     cls: object = type(transform)
     listed = _listed(cls, bins, shape[:2], torch.get_default_dtype())
 

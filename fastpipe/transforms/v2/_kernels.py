@@ -127,7 +127,7 @@ def _is_known(name: str) -> bool:
 def _resize(
     image: PIL.Image.Image,
     size: object,
-    interpolation: object = "bilinear",
+    interpolation: object = v2_tensors.BILINEAR,
     max_size: object = None,
     antialias: object = True,
 ) -> PIL.Image.Image | None:
@@ -144,7 +144,7 @@ def _resized_crop(
     height: int,
     width: int,
     size: object,
-    interpolation: object = "bilinear",
+    interpolation: object = v2_tensors.BILINEAR,
     antialias: object = True,
 ) -> PIL.Image.Image | None:
     if antialias is False:

@@ -21,7 +21,7 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
-from fastpipe.kernels.v2_tensors import rotated_size
+from fastpipe.kernels.v2_tensors import BILINEAR, NEAREST, mode_of, rotated_size
 from fastpipe.ops.base import Arguments
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.on_tensor import MOVES
@@ -152,7 +152,7 @@ def cropped_first(on: Callable[..., _Made], image: object, given: Arguments) -> 
 
 
 def resize_of(
-    before: tuple[int, int], size: object, interpolation: object = "bilinear", max_size: object = None
+    before: tuple[int, int], size: object, interpolation: object = BILINEAR, max_size: object = None
 ) -> ops.Resize | None:
     """The operation of ``resize`` for an image of that ``(height, width)``; None if the size doesn't change."""
     height, width = F._geometry._compute_resized_output_size(before, size=size, max_size=max_size)
@@ -160,7 +160,7 @@ def resize_of(
         return None
     if height < 1 or width < 1:
         raise Untraceable("an image of no pixels")
-    return ops.resize_to([height, width], interpolation_of(interpolation))
+    return ops.resize_to([height, width], interpolation_of(mode_of(interpolation)))
 
 
 def pad_of(padding: object, fill: Fill = 0, padding_mode: str = "constant") -> ops.Pad:
@@ -174,34 +174,34 @@ def _affine(
     translate: Sequence[float],
     scale: float,
     shear: float | Sequence[float],
-    interpolation: object = "nearest",
+    interpolation: object = NEAREST,
     fill: Fill = None,
     center: Sequence[int] | None = None,
 ) -> ops.AffineOfV2:
     checked = F._geometry._affine_parse_args(angle, translate, scale, shear, F.InterpolationMode.NEAREST, center)
     angle, translate, shear, center = checked
-    return ops.AffineOfV2(angle, translate, scale, shear, interpolation_of(interpolation), fill, center)
+    return ops.AffineOfV2(angle, translate, scale, shear, interpolation_of(mode_of(interpolation)), fill, center)
 
 
 def _rotate(
     angle: float,
-    interpolation: object = "nearest",
+    interpolation: object = NEAREST,
     expand: bool = False,
     center: Sequence[int] | None = None,
     fill: Fill = None,
 ) -> ops.Rotate:
-    return ops.Rotate(angle, interpolation_of(interpolation), expand, center, fill)
+    return ops.Rotate(angle, interpolation_of(mode_of(interpolation)), expand, center, fill)
 
 
 def _perspective(
     startpoints: list[list[int]],
     endpoints: list[list[int]],
-    interpolation: object = "bilinear",
+    interpolation: object = BILINEAR,
     fill: Fill = None,
     coefficients: Sequence[float] | None = None,
 ) -> PerspectiveBy:
     solved = F._geometry._perspective_coefficients(startpoints, endpoints, coefficients)
-    return PerspectiveBy(list(solved), interpolation_of(interpolation), fill)
+    return PerspectiveBy(list(solved), interpolation_of(mode_of(interpolation)), fill)
 
 
 OPERATIONS: dict[str, Callable[..., ops.Operation]] = {
@@ -352,7 +352,7 @@ def _tensor_resize(image: TensorLike, antialias: object = True, **given: object)
     if like is None:
         F.resize(image.as_subclass(torch.Tensor), antialias=antialias, **given)  # refuses some interpolations
         return image
-    interpolation = given.get("interpolation", "bilinear")
+    interpolation = given.get("interpolation", BILINEAR)
     return _plainly("resize", image, {"size": like.size, "interpolation": interpolation, "antialias": antialias})
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +20,8 @@ from torchvision.transforms.v2 import functional as F
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _register_kernel_internal
 
 from fastpipe import ops
-from fastpipe.kernels.v2_tensors import rotated_size
+from fastpipe.errors import DatasetError
+from fastpipe.kernels.v2_tensors import NEAREST, rotated_size
 from fastpipe.ops.on_tensor import MOVES
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.transforms.sized_image import Untraceable
@@ -108,7 +110,7 @@ def _on_mask(name: str, mask: MaskStandIn | PureMaskStandIn, /, *args: object, *
     elif name == "pad" and given.get("fill") in (0, None):
         like = pad_of(given["padding"], 0, given.get("padding_mode", "constant"))
     elif name == "resize":
-        like = resize_of((height, width), given["size"], "nearest", given.get("max_size"))
+        like = resize_of((height, width), given["size"], NEAREST, given.get("max_size"))
         if like is None:
             return mask
         given = {**given, "size": like.size, "max_size": None}
@@ -176,8 +178,18 @@ def with_pixels(
 # -- targets as torchvision's classes
 
 
+def _needs_newer(what: str) -> DatasetError:
+    return DatasetError(f"{what} take torchvision 0.23 or later; {version('torchvision')} is installed.")
+
+
 def box_tensor(boxes: object, format: str, size: tuple[int, int], **options: object) -> torch.Tensor:
-    """Makes ``tv_tensors.BoundingBoxes`` for an image of that ``(height, width)``."""
+    """Makes ``tv_tensors.BoundingBoxes`` for an image of that ``(height, width)``.
+
+    Raises:
+        DatasetError: the installed torchvision has no boxes of that format.
+    """
+    if format not in tv_tensors.BoundingBoxFormat.__members__:
+        raise _needs_newer(f"boxes of the format {format}")
     tensor: torch.Tensor = tv_tensors.BoundingBoxes(boxes, format=format, canvas_size=tuple(size), **options)
     return tensor
 
@@ -195,6 +207,12 @@ def xyxy(boxes: object) -> torch.Tensor:
 
 
 def keypoint_tensor(points: object, size: tuple[int, int]) -> torch.Tensor:
-    """Makes ``tv_tensors.KeyPoints`` for an image of that ``(height, width)``."""
+    """Makes ``tv_tensors.KeyPoints`` for an image of that ``(height, width)``.
+
+    Raises:
+        DatasetError: the installed torchvision has no such class.
+    """
+    if not hasattr(tv_tensors, "KeyPoints"):
+        raise _needs_newer("key points")
     tensor: torch.Tensor = tv_tensors.KeyPoints(points, canvas_size=tuple(size))
     return tensor

@@ -20,7 +20,7 @@ from v2_pipelines import MEAN, STD, pipeline, same
 from fastpipe.transforms import compose_plan, v2
 from fastpipe.transforms.v2 import _planned
 
-PHOTO = corpus.photo(61, 83)
+PHOTO, BILINEAR = corpus.photo(61, 83), theirs.InterpolationMode.BILINEAR
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_sizes(transforms: Any, size: tuple[int, int]) -> None:
     "policy",
     [
         lambda L: L.RandAugment(),
-        lambda L: L.RandAugment(4, 3, 10, interpolation="bilinear", fill=9),
+        lambda L: L.RandAugment(4, 3, 10, interpolation=BILINEAR, fill=9),
         lambda L: L.RandAugment(3, 30, fill=[4]),
         lambda L: L.RandAugment(2, 31),  # no such magnitude
         lambda L: L.TrivialAugmentWide(),
@@ -249,7 +249,7 @@ def test_errors() -> None:
 def test_affine_has_the_matrix_of_v2(size: tuple[int, int]) -> None:
     """v2's matrix differs from v1's in the last bits, and some pixels with it."""
     image = Image.fromarray(corpus.photo(*size))
-    for make in (lambda of: of.RandomAffine(15, (0.1, 0.2), (0.8, 1.2), 7, "bilinear"), lambda of: of.AutoAugment()):
+    for make in (lambda of: of.RandomAffine(15, (0.1, 0.2), (0.8, 1.2), 7, BILINEAR), lambda of: of.AutoAugment()):
         for kind in (image, np.asarray(image)):
             for seed in range(60):
                 expected = outcome(theirs.Compose([make(theirs), theirs.PILToTensor()]), seed, image)

@@ -36,7 +36,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
             "translate": [0, 0],
             "scale": 0.7,
             "shear": [0.0, 9.0],
-            "interpolation": "bilinear",
+            "interpolation": THEIR_F.InterpolationMode.BILINEAR,
             "fill": 7,
         },
     ],
@@ -52,12 +52,20 @@ CALLS: dict[str, list[dict[str, Any]]] = {
     ],
     "perspective": [
         {"startpoints": START, "endpoints": END},
-        {"startpoints": START, "endpoints": END, "interpolation": "nearest", "fill": 9.5},
+        {"startpoints": START, "endpoints": END, "interpolation": THEIR_F.InterpolationMode.NEAREST, "fill": 9.5},
     ],
-    "resize": [{"size": [20, 31]}, {"size": 17, "interpolation": "bicubic"}, {"size": [5, 90], "antialias": False}],
+    "resize": [
+        {"size": [20, 31]},
+        {"size": 17, "interpolation": THEIR_F.InterpolationMode.BICUBIC},
+        {"size": [5, 90], "antialias": False},
+    ],
     "resized_crop": [{"top": 1, "left": 0, "height": 9, "width": 40, "size": [20, 12]}],
     "rgb_to_grayscale": [{"num_output_channels": 1}, {"num_output_channels": 3}],
-    "rotate": [{"angle": 23.0}, {"angle": 31.0, "expand": True, "fill": 3, "interpolation": "bilinear"}, {"angle": 90}],
+    "rotate": [
+        {"angle": 23.0},
+        {"angle": 31.0, "expand": True, "fill": 3, "interpolation": THEIR_F.InterpolationMode.BILINEAR},
+        {"angle": 90},
+    ],
     "solarize": [{"threshold": 99.7}, {"threshold": 255}],
 }
 
@@ -199,7 +207,9 @@ def test_torchvision_gets_no_names_of_modes(monkeypatch: pytest.MonkeyPatch) -> 
         assert made is None or torch.equal(made, expected[name])
 
 
-@pytest.mark.parametrize("options", [{}, {"severity": 10, "chain_depth": 3, "interpolation": "nearest", "fill": 7}])
+@pytest.mark.parametrize(
+    "options", [{}, {"severity": 10, "chain_depth": 3, "interpolation": THEIR_F.InterpolationMode.NEAREST, "fill": 7}]
+)
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("kind", ["tensor", "image", "picture"])
 def test_aug_mix_runs_on_planes_and_keeps_the_strides(
