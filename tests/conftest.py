@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Generator, Iterator
@@ -29,6 +30,12 @@ settings.register_profile("quick", settings.get_profile("all"), max_examples=20)
 def pytest_configure(config: pytest.Config) -> None:
     """Without the slow tests, properties are tried on fewer examples, too; each test file is imported behind this."""
     settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
+
+
+def pytest_collection_finish() -> None:
+    """The collector of garbage passes over all that the tests' modules hold: it would go through it for each test."""
+    gc.collect()
+    gc.freeze()
 
 
 _NOT_HERE = re.compile(

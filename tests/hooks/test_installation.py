@@ -125,7 +125,7 @@ def photos(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("method", "epochs"), [("fork", 2), ("spawn", 2), ("forkserver", 1)])
+@pytest.mark.parametrize(("method", "epochs"), [("fork", 2), ("spawn", 1), ("forkserver", 1)])
 @pytest.mark.slow
 def test_workers_have_it_and_their_images_are_in_the_report(
     photos: Path, method: str, epochs: int, monkeypatch: pytest.MonkeyPatch

@@ -44,7 +44,7 @@ def test_every_hook_fits_the_installed_versions(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each name is taken away in a forked process")
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(3))
 def test_a_script_does_the_same_without_any_name_that_a_hook_replaces(part: int, tmp_path: Path) -> None:
     for number in range(2):
         folder = tmp_path / "photos" / "ab"[number]

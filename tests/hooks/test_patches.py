@@ -320,6 +320,6 @@ def test_a_hook_of_ours_that_fails_leaves_the_librarys_import_alone(
     monkeypatch.setattr("fastpipe.hooks.installation.HOOKS", {"alike": "no_such_hook"})
     with fastpipe.install():
         assert library.shout("a") == "a!"
-    assert [*LEDGER.notes] == [
+    assert [note for note in LEDGER.notes if "alike" in note] == [
         "alike 1.5: alike isn't accelerated (ModuleNotFoundError: No module named 'fastpipe.hooks.no_such_hook')"
     ]

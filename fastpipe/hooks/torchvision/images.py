@@ -88,11 +88,10 @@ def _exchange(pairs: Sequence[tuple[Function, Function]]) -> None:
     import PIL.Image
 
     new = {id(first): second for first, second in pairs}
-    for name, module in [*sys.modules.items()]:
-        if name.startswith("torchvision.transforms."):
-            for attribute, value in [*vars(module).items()]:
-                if id(value) in new:
-                    setattr(module, attribute, new[id(value)])
+    for module in [sys.modules[name] for name in [*sys.modules] if name.startswith("torchvision.transforms.")]:
+        for attribute, value in [*vars(module).items()]:
+            if id(value) in new:
+                setattr(module, attribute, new[id(value)])
     v2 = sys.modules.get("torchvision.transforms.v2.functional._utils")
     for kernels in getattr(v2, "_KERNEL_REGISTRY", {}).values():
         kernel = kernels.get(PIL.Image.Image)
