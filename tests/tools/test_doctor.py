@@ -313,7 +313,7 @@ def test_an_iterable_dataset_is_refused_with_the_reason() -> None:
 def test_where_no_sample_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a/1.jpg").write_bytes(b"no image")
-    with pytest.raises(DatasetError, match=r"none of 1 samples can be made; number 0: DecodeError: .*1.jpg"):
+    with pytest.raises(DatasetError, match=r"none of 1 sample can be made; number 0: DecodeError: .*1.jpg"):
         doctor(tmp_path, seconds=SHORT)
 
 
