@@ -31,8 +31,8 @@ class ImageShards(ImageList[SampleT]):
         target_transform: takes the target.
         image: the ending of each sample's image (``"jpg"``, ``"left.png"``); None for its only member that is an image.
         label: where each sample's label is: ``"cls"``, the text of the member with that ending; ``"json:label"``, the
-            field ``label`` of the member that ends in ``json``; None for the target 0 in all samples. If all labels are
-            integers, they are the targets; others are class names, as in `ImageList`.
+            field ``label`` of the member that ends in ``json``; None for the target 0 in all samples. Labels that are
+            all integers, or all floats, are the targets; names are classes, as in a CSV file of `ImageList`.
         index: where the list of samples is kept between runs, as in `ImageFolder`. A shard that changed is listed
             again.
         cache: the `fastpipe.Cache` that keeps samples of a store on this machine; None for none.
@@ -40,8 +40,9 @@ class ImageShards(ImageList[SampleT]):
         on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
-        DatasetError: no shard is found, a shard is compressed or damaged, or none of a shard's samples has one image
-            and a label; the message names the shard and the member. One such sample among others is a bad sample.
+        DatasetError: no shard is found, none of their samples can be read, or labels that are numbers are mixed with
+            others; the message names the shard and the member. A sample without one image and a label is a bad sample,
+            and so is all that follows where a shard is cut off or damaged.
         OSError: a shard can't be opened.
     """
 
@@ -78,16 +79,17 @@ class ImageTable(ImageList[SampleT]):
         image: the column of the images: bytes, or a struct with a field ``bytes``, as `datasets.Image` has.
             A row without bytes is read from its ``path``, as `datasets` does: from the working folder, if it is
             relative. A row without both, or without a label, is a bad sample: see ``on_error``.
-        label: the column of the labels: integers are the targets, strings are class names; None for the target 0 in all
-            samples. The names of a `datasets.ClassLabel` are the classes.
+        label: the column of the labels: numbers are the targets, also as strings, other strings are class names; None
+            for the target 0 in all samples. The names of a `datasets.ClassLabel` are the classes.
         index: where the list of samples is kept between runs, as in `ImageFolder`. A changed file is scanned again.
         cache: the `fastpipe.Cache` that keeps images of a store on this machine; None for none.
         loader, reader, config, apply_exif, max_pixels, seed, threads: as in `ImageFolder`.
         on_error, bad_files_log, max_bad_fraction: as in `ImageFolder`.
 
     Raises:
-        DatasetError: pyarrow isn't installed, no file is found, a column is missing or holds no images, or a file is
-            damaged; the message names the file and the row.
+        DatasetError: pyarrow isn't installed, no file is found, a file is none of Parquet's, a column is missing or
+            holds no images, no row can be read, or labels that are numbers are mixed with others; the message names
+            the file and the row. The rows of a damaged row group are bad samples.
         OSError: a file can't be opened.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,16 @@ from fastpipe.index import bad_rows
 from fastpipe.index.glob import Paths, expand_paths, paths_digest
 from fastpipe.index.index_source import DEFAULT_OPTIONS, BuildOptions, IndexSource
 from fastpipe.index.pieces import UNSETTLED, Part, Parts, State, listed_parts, merge, parts_of, settled_state, state_of
-from fastpipe.index.table import NO_CLASS, Listing, number_labels, pack_paths, unpack_paths
+from fastpipe.index.table import (
+    NO_CLASS,
+    Array,
+    Listing,
+    are_floats,
+    kind_of_label,
+    number_labels,
+    pack_paths,
+    unpack_paths,
+)
 from fastpipe.index.unpacked import hold
 from fastpipe.progress_bar import SlowBar
 from fastpipe.sources import ByteSource, Cache
@@ -36,6 +46,18 @@ class ContainerListing(NamedTuple):
     sizes: list[int]
     classes: Sequence[str] = ()  # class names, including classes without a sample
     unpacked: str | None = None  # the file that holds the bytes if they are compressed in the container
+    problems: Sequence[str] = ()  # the first reason why a sample is bad; empty if none is
+
+    @classmethod
+    def empty(cls) -> Self:
+        """A listing to which samples are added."""
+        return cls([], [], [], [], problems=[])
+
+    def add_bad(self, name: str, label: str | None, place: int, problem: str) -> None:
+        """Adds a bad sample; keeps the first one's problem, for an error if no sample is good."""
+        self.add(name, label, place)
+        if isinstance(self.problems, list) and not self.problems:
+            self.problems.append(problem)
 
     def add(self, name: str, label: str | None, start: int, size: int = -1) -> None:
         """Adds a sample."""
@@ -49,8 +71,8 @@ def label_text(label: object, called: str) -> str | None:
     """Converts a label to text, None and ``""`` to None; raises DatasetError for another type."""
     if label is None or label == "":
         return None
-    if isinstance(label, bool) or not isinstance(label, (int, str)):
-        raise DatasetError(f"{called} is {label!r:.60}: neither an integer nor a name.")
+    if isinstance(label, bool) or not isinstance(label, (int, float, str)):
+        raise DatasetError(f"{called} is {label!r:.60}: neither a number nor a name.")
     return str(label)
 
 
@@ -63,7 +85,7 @@ class ContainerSource(IndexSource):
     class_names: tuple[str, ...] | None = None  # names of the labels 0, 1, …; None if labels are names themselves
 
     integers = True
-    """True if integer labels are used as the targets, provided that all labels are integers."""
+    """True if labels that are numbers are the targets: all of them integers, or all of them floats."""
 
     @classmethod
     def over(
@@ -103,22 +125,33 @@ class ContainerSource(IndexSource):
         # With `class_names`, the kept classes are these names, and the labels are the class values.
         texts = kept.classes if self.class_names is None else map(str, kept.class_values)
         texts_of = dict(zip(kept.class_values, texts, strict=True))
+        starts = kept.table.starts
+        assert starts is not None
         assert kept.table.part_starts is not None
         known: Parts = {}
         parts = parts_of(kept.table, ("starts", "sizes"), unchanged.values()).values()
         for (name, number), part in zip(unchanged.items(), parts, strict=True):
-            labels = kept.table.labels[slice(*kept.table.part_starts[number : number + 2])]
-            known[name] = replace(part, labels=[texts_of.get(label) for label in labels.tolist()])
+            rows = slice(*kept.table.part_starts[number : number + 2])
+            labels = [texts_of.get(label) for label in kept.table.labels[rows].tolist()]
+            if kept.table.values is not None:
+                floats = zip(starts[rows].tolist(), kept.table.values[rows].tolist(), strict=True)
+                labels = [None if value != value and place < 0 else repr(value) for place, value in floats]
+            known[name] = replace(part, labels=labels)
         return known, f"{len(self.paths) - len(unchanged)} of {len(self.paths)} containers may have changed"
 
     def list_files(self, known: Parts) -> Listing:
-        parts_by_name = known | self._listed([path for path in self.paths if self._relative(path) not in known])
+        listed, problem = self._listed([path for path in self.paths if self._relative(path) not in known])
+        parts_by_name = known | listed
         parts = [parts_by_name[self._relative(path)] for path in self.paths]
         starts = np.concatenate([part.columns["starts"] for part in parts])
         if len(starts) and not ((starts >= 0) | (starts == bad_rows.SEPARATE_FILE)).any():
-            raise DatasetError(f"there is no usable sample: {self._first_error(parts)}.")
+            raise DatasetError(f"there is no usable sample: {problem or self._first_error(parts)}")
         texts = [label for part in parts for label in part.labels]
         known_texts = [label for label in texts if label is not None]
+        if self.integers and are_floats(self._kinds(parts), "write names that don't look like numbers"):
+            values_of = np.array([math.nan if label is None else float(label) for label in texts])
+            merged = merge(parts, np.zeros(len(texts), np.int32))
+            return Listing(replace(merged, values=values_of, containers=_containers_of(parts)), [], [])
         others = (name for part in parts for name in part.classes)
         known_labels, classes, values = number_labels(known_texts, self.integers, others)
         labels = np.full(len(texts), NO_CLASS, np.int32)
@@ -127,16 +160,31 @@ class ContainerSource(IndexSource):
             more = [value for value in values if not 0 <= value < len(self.class_names)]
             classes = [*self.class_names, *map(str, more)]
             values = [*range(len(self.class_names)), *more]
-        containers = np.repeat(np.arange(len(parts), dtype=np.int32), [*map(len, parts)])
-        return Listing(replace(merge(parts, labels), containers=containers), classes, values)
+        return Listing(replace(merge(parts, labels), containers=_containers_of(parts)), classes, values)
+
+    def _kinds(self, parts: Sequence[Part]) -> dict[str, str]:
+        """The first label of each kind, with its sample."""
+        kinds: dict[str, str] = {}
+        seen: set[str] = set()
+        for part in parts:
+            for place, label in enumerate(part.labels):
+                if label is None or label in seen:
+                    continue
+                seen.add(label)
+                kind = kind_of_label(label)
+                if kind not in kinds:
+                    kinds[kind] = f"{label!r} ({self._sample_at(part, place)})"
+        return kinds
+
+    def _sample_at(self, part: Part, place: int) -> str:
+        return os.path.join(self.root, unpack_paths(part.paths)[place])
 
     def _first_error(self, parts: Sequence[Part]) -> str:
         part = next(part for part in parts if len(part))
-        name = os.path.join(self.root, unpack_paths(part.paths)[0])
-        return f"{name}: {bad_rows.reason_of(int(part.columns['starts'][0]))}"
+        return f"{self._sample_at(part, 0)}: {bad_rows.reason_of(int(part.columns['starts'][0]))}."
 
-    def _listed(self, paths: Sequence[str]) -> Parts:
-        """Lists some containers; the result is by container name."""
+    def _listed(self, paths: Sequence[str]) -> tuple[Parts, str]:
+        """Lists some containers; the result is by container name, and with the first problem of a sample, if any."""
         # Read before the listing, so that a change during it is noticed the next time.
         states = {path: settled_state(path) for path in paths}
         # Keep each task small: only its own path, not all paths. With its state, a container that changed after an
@@ -144,17 +192,20 @@ class ContainerSource(IndexSource):
         asked = ((replace(self, paths=(path,), options=DEFAULT_OPTIONS), states[path]) for path in paths)
         options = self.options if len(paths) > 1 else DEFAULT_OPTIONS
         new_parts: Parts = {}
+        problem = ""
         with SlowBar("listing containers", self.options.progress) as bar:
             bar.expect(len(paths))
             for number, listing in options.map(_listing_of, asked, 0 if self.bytes_from is None else _AT_ONCE):
                 path = paths[number]
-                new_parts[self._relative(path)] = self._part(path, states[path], ContainerListing(*listing))
+                samples = ContainerListing(*listing)
+                problem = problem or "".join(samples.problems)
+                new_parts[self._relative(path)] = self._part(path, states[path], samples)
                 bar.advance()
-        return new_parts
+        return new_parts, problem
 
     def _part(self, path: str, state: State, listing: ContainerListing) -> Part:
         start = self.name_of(path)
-        names, labels, starts, sizes, classes, unpacked = listing
+        names, labels, starts, sizes, classes, unpacked, _ = listing
         if unpacked is not None and self.options.cluster is not None:
             raise DatasetError(
                 f"the images of {path} are compressed as a column, so they are unpacked on this machine, "
@@ -185,6 +236,11 @@ def _listing_of(asked: tuple[ContainerSource, State]) -> ContainerListing:
     """Lists the only container of a source, which is in that state; runs in a thread, or in a cluster's worker."""
     source, _ = asked
     return source.listing(*source.paths)
+
+
+def _containers_of(parts: Sequence[Part]) -> Array:
+    """The number of each sample's container."""
+    return np.repeat(np.arange(len(parts), dtype=np.int32), [*map(len, parts)])
 
 
 def common_folder(paths: Sequence[str]) -> str:

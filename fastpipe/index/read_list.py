@@ -11,7 +11,7 @@ import operator
 import os
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, SupportsIndex, cast
 
@@ -28,7 +28,9 @@ from fastpipe.index.table import (
     SMALLEST,
     Listing,
     Table,
+    are_floats,
     joined,
+    kind_of_label,
     number_labels,
     offsets_of,
     pack_paths,
@@ -271,7 +273,7 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
                 known = len(positions)
                 numbers.extend(_NONE if label is None else positions[label] for label in block.labels)
                 for label in itertools.islice(positions, known, None) if texts else ():
-                    if (kind := _kind(str(label))) not in kinds:
+                    if (kind := kind_of_label(str(label))) not in kinds:
                         kinds[kind] = f"{label!r} ({block.where(block.labels.index(label))})"
             yield _packed(block)
 
@@ -279,7 +281,7 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
     offsets = offsets_of(paths)
     if lacking and not positions and all(map(math.isnan, floats)):
         raise DatasetError(f"{lacking} is not a path and a label, and neither is any other row.")
-    if _are_floats(kinds):
+    if are_floats(kinds, "names that look like numbers are given as (paths, labels)"):
         floats_of = np.array([*map(float, positions), math.nan])
         floats.extend(floats_of[np.frombuffer(numbers, np.int32)].tolist())
     if floats:
@@ -296,36 +298,6 @@ def table_of(blocks: Iterable[Block], texts: bool, root: str) -> Listing:
         )
         table = replace(table, paths=whole, offsets=offsets_of(whole))
     return Listing(table, classes, values, rooted)
-
-
-_INTEGER, _FLOAT, _ODD, _NAME = "an integer", "a float", "nan or inf", "a name"
-
-
-def _kind(text: str) -> str:
-    """The kind of a label that is a text."""
-    try:
-        int(text)
-    except ValueError:
-        pass
-    else:
-        return _INTEGER if SMALLEST <= int(text) <= LARGEST else _NAME
-    try:
-        value = float(text)
-    except ValueError:
-        return _NAME
-    return _FLOAT if math.isfinite(value) else _ODD
-
-
-def _are_floats(kinds: Mapping[str, str]) -> bool:
-    """True if labels that are texts are floats; raises DatasetError if some are numbers and others aren't."""
-    for kind in (_INTEGER, _FLOAT):
-        others = [other for other in kinds if other != kind and (kind, other) != (_FLOAT, _ODD)]
-        if kind in kinds and others:
-            raise DatasetError(
-                f"the labels are mixed: {kinds[kind]} is {kind}, {kinds[others[0]]} is {others[0]}. Labels are all "
-                "integers, all floats, or all names; names that look like numbers are given as (paths, labels)."
-            )
-    return _FLOAT in kinds
 
 
 def _packed(block: Block) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
+from fastpipe.counts import pluralize
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.index import bad_rows
 from fastpipe.index.archives import ENDINGS, Member, check_member, list_members, read_member
@@ -45,14 +46,23 @@ class ShardSource(ContainerSource):
 
     @property
     def identity(self) -> dict[str, object]:
-        return super().identity | {"kind": "shards", "label": self.label, "given": self.given}
+        return super().identity | {"kind": "shards", "numbers": True, "label": self.label, "given": self.given}
 
     def listing(self, path: str) -> ContainerListing:
-        listing = ContainerListing([], [], [], [])
+        listing = ContainerListing.empty()
         without: list[str] = []
-        problem: DatasetError | None = None
         with open_seekable(path) as file:
-            for key, members in _samples(path):
+            samples, key = _samples(path), ""
+            while True:
+                try:
+                    key, members = next(samples)
+                except StopIteration:
+                    break
+                except DatasetError as error:  # the rest of the shard can't be listed
+                    usable = sum(start >= 0 for start in listing.starts)
+                    _warn(f"{error} {pluralize(usable, 'sample')} before that can be used.")
+                    listing.add_bad(f"what follows {key or 'its beginning'}", None, bad_rows.DAMAGED, str(error))
+                    break
                 place, name, label = bad_rows.SEVERAL_IMAGES, key, None
                 try:
                     image = self._image(path, key, members)
@@ -65,16 +75,11 @@ class ShardSource(ContainerSource):
                     check_member(path, image)
                     listing.add(name, label, image.start, image.size)
                 except DatasetError as error:  # of this sample alone, unless all have one
-                    problem = problem or error
-                    listing.add(name, label, place)
-        if problem is not None and max(listing.starts) < 0:
-            raise problem
+                    listing.add_bad(name, label, place, str(error))
         if without:
-            warnings.warn(
-                f"{path}: {len(without)} of its samples have no image and are left out, {without[0]} the first. "
-                "Name the ending of the images with image=.",
-                FastpipeWarning,
-                stacklevel=2,
+            _warn(
+                f"{path}: {pluralize(len(without), 'sample')} without an image left out, {without[0]} the first. "
+                "Name the ending of the images with image=."
             )
         return listing
 
@@ -109,11 +114,26 @@ class ShardSource(ContainerSource):
         return text
 
 
+def _warn(text: str) -> None:
+    warnings.warn(text, FastpipeWarning, stacklevel=3)
+
+
 def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
-    """Yields each sample's key, and its members by ending; groups neighbours as WebDataset does."""
+    """Yields each sample's key, and its members by ending; groups neighbours as WebDataset does.
+
+    If the shard is damaged, raises the error behind the samples before the damage.
+    """
+    damage: list[DatasetError] = []
+
+    def members_before() -> Iterator[Member]:
+        try:
+            yield from list_members(path)
+        except DatasetError as error:
+            damage.append(error)
+
     # Folders, and files such as .DS_Store, belong to no sample.
     files = (
-        member for member in list_members(path) if member.start >= 0 and posixpath.basename(member.name).find(".") > 0
+        member for member in members_before() if member.start >= 0 and posixpath.basename(member.name).find(".") > 0
     )
     for key, some in itertools.groupby(files, lambda member: key_and_ending(member.name)[0]):
         members: dict[str, Member] = {}
@@ -123,6 +143,8 @@ def _samples(path: str) -> Iterator[tuple[str, dict[str, Member]]]:
                 member = member._replace(problem="occurs twice")
             members[ending] = member
         yield key, members
+    if damage:
+        raise damage[0]
 
 
 def key_and_ending(name: str) -> tuple[str, str]:

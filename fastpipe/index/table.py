@@ -7,14 +7,17 @@ no valid UTF-8 are kept.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fastpipe.errors import DatasetError
 
 Array = NDArray[Any]
 
@@ -161,6 +164,44 @@ def same_tables(one: Table, other: Table) -> bool:
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 """The smallest and largest integer label that can be a target."""
+
+
+_INTEGER, _FLOAT, _ODD, _NAME = "an integer", "a float", "nan or inf", "a name"
+
+
+def kind_of_label(text: str) -> str:
+    """The kind of a label that is a text: see `are_floats`."""
+    try:
+        int(text)
+    except ValueError:
+        pass
+    else:
+        return _INTEGER if SMALLEST <= int(text) <= LARGEST else _NAME
+    try:
+        value = float(text)
+    except ValueError:
+        return _NAME
+    return _FLOAT if math.isfinite(value) else _ODD
+
+
+def are_floats(kinds: Mapping[str, str], instead: str) -> bool:
+    """True if labels that are texts are floats; False for integers and names.
+
+    Args:
+        kinds: the first label of each kind that there is, with its place, for the error.
+        instead: the way to have names that look like numbers, for the error.
+
+    Raises:
+        DatasetError: some are numbers and others aren't, or some integers and others floats.
+    """
+    for kind in (_INTEGER, _FLOAT):
+        others = [other for other in kinds if other != kind and (kind, other) != (_FLOAT, _ODD)]
+        if kind in kinds and others:
+            raise DatasetError(
+                f"the labels are mixed: {kinds[kind]} is {kind}, {kinds[others[0]]} is {others[0]}. Labels are all "
+                f"integers, all floats, or all names; {instead}."
+            )
+    return _FLOAT in kinds
 
 
 def number_labels(

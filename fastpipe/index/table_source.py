@@ -63,12 +63,12 @@ class TableSource(ContainerSource):
     def identity(self) -> dict[str, object]:
         names = None if self.class_names is None else list(self.class_names)
         own = {"kind": "table", "image": self.image, "label": self.label, "given": self.given, "names": names}
-        return super().identity | own
+        return super().identity | own | {"numbers": True}
 
     def listing(self, path: str) -> ContainerListing:
         with open_parquet(path) as file:
             column = self._column(file, path)
-            listing = ContainerListing([], [], [], [])
+            listing = ContainerListing.empty()
             kinds = {_chunk(file, group, column).compression for group in range(file.num_row_groups)}
             if kinds <= {"UNCOMPRESSED"} and self._located(file, path, column, listing):
                 return listing
@@ -112,11 +112,19 @@ class TableSource(ContainerSource):
             *([] if self.label is None else [self.label]),
         ]
         batches = file.iter_batches(batch_size=_ROWS, row_groups=[group], columns=columns)
+        end = len(listing.names) + file.metadata.row_group(group).num_rows
         while True:
             try:
                 batch = next(batches, None)
-            except (pyarrow.ArrowException, OSError) as error:
-                raise DatasetError(f"{path} is damaged in its row group {group}: {error}.") from error
+            except (pyarrow.ArrowMemoryError, pyarrow.ArrowCancelled):
+                raise
+            except (pyarrow.ArrowException, OSError) as error:  # an OSError of pyarrow's own, without a number
+                problem = f"{path} is damaged in its row group {group}: {error}."
+                if isinstance(path, RemoteFile) or (isinstance(error, OSError) and error.errno is not None):
+                    raise DatasetError(problem) from error
+                for row in range(len(listing.names), end):
+                    listing.add_bad(str(row), None, bad_rows.DAMAGED, problem)
+                return
             if batch is None:
                 return
             images = batch.column(batch.schema.get_field_index(self.image))
@@ -188,7 +196,7 @@ class TableSource(ContainerSource):
 
     def _unpacked(self, file: ParquetFile, path: str, column: str) -> ContainerListing:
         """Writes the images of a compressed column one after the other into a file in the cache folder."""
-        listing = ContainerListing([], [], [], [])
+        listing = ContainerListing.empty()
         try:
             target = self.copy_of(path)
             if target is None:
@@ -204,11 +212,16 @@ class TableSource(ContainerSource):
                 f"{path} is compressed, and its images can't be unpacked into the cache folder: {error}. Set "
                 "FASTPIPE_CACHE to a folder that has room, or write the file with compression='none'."
             ) from error
+        used = sum(size for size in listing.sizes if size > 0)
+        if not used:  # all rows are bad
+            with contextlib.suppress(OSError):
+                os.unlink(target)
+            return listing
         unpacked.hold(target)
         unpacked.make_room(target)
         warnings.warn(
             f"the images of {path} are compressed as a column, or encoded, so they were unpacked once: "
-            f"{pluralize(sum(listing.sizes), 'byte')} in {target}. Write the file with compression='none' to need no "
+            f"{pluralize(used, 'byte')} in {target}. Write the file with compression='none' to need no "
             "copy.",
             FastpipeWarning,
             stacklevel=2,

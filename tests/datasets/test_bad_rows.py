@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import tarfile
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from PIL import Image
 
 import fastpipe
 from fastpipe import transforms as T
+from fastpipe.datasets import ImageArray
 from fastpipe.errors import DatasetError, FastpipeWarning
 from fastpipe.tools.check.run import check
 
@@ -185,6 +187,113 @@ def test_a_bad_row_is_a_bad_sample(name: str, tmp_path: Path, monkeypatch: pytes
     assert dataset.subset([0, 1])[0][1] == targets[0]
 
 
+def _members(numbers: range) -> list[tuple[str, bytes]]:
+    """A sample of each number: the first label is 3, the others 4."""
+    return [member for n in numbers for member in ((f"{n}.jpg", JPEGS[n]), (f"{n}.cls", b"4" if n else b"3"))]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut in a member": lambda data: data[: data.index(JPEGS[2]) + 100],
+    "cut in a header": lambda data: data[: data.index(b"2.jpg") + 100],
+    "a block that is no member": lambda data: data.replace(b"2.jpg", b"\x01.jpg"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_stands_before_the_damage_of_a_shard_is_used(damage: str, tmp_path: Path) -> None:
+    make = _shard(tmp_path, _members(range(5)))
+    file = tmp_path / "a.tar"
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    with pytest.warns(FastpipeWarning, match=r"a\.tar.* damaged after [12]\..* 2 samples before that can be used"):
+        dataset = make(transform=SMALL, index=tmp_path / "index")
+    warnings.filterwarnings("ignore", ".*can be used", FastpipeWarning)  # a new shard may be listed again
+    bad = 2 if damage == "cut in a member" else 1  # the member, and what follows
+    for _ in range(2):
+        assert len(dataset) == 2 + bad
+        for index in range(2):
+            assert torch.equal(dataset[index][0], _expected(index))
+        with pytest.raises(OSError, match=rf"damaged from here on.*what follows {bad}"):
+            dataset[1 + bad]
+        dataset = make(transform=SMALL, index=tmp_path / "index")
+    assert check(dataset, progress=False, jobs=1).bad == bad
+    skipping = make(transform=SMALL, on_error="skip", max_bad_fraction=1.0, index=tmp_path / "index")
+    with pytest.warns(FastpipeWarning, match="can't be read"):
+        ((images, targets),) = fastpipe.DataLoader(skipping, batch_size=4)
+    assert (len(images), targets.tolist(), skipping.bad_files.skipped) == (2, [3, 4], bad)
+
+
+SPOILED: dict[str, Callable[[Path], object]] = {
+    "no label anywhere": lambda file: _shard(file.parent, [("3.jpg", JPEGS[3]), ("4.jpg", JPEGS[4])]),
+    "another file": lambda file: file.write_bytes(b"<html>Not found</html>" * 99),
+    "an empty file": lambda file: file.write_bytes(b""),
+    "a compressed one": lambda file: file.write_bytes(b"\x1f\x8b" + bytes(99)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*can be used:fastpipe.errors.FastpipeWarning")
+@pytest.mark.parametrize("spoiled", SPOILED)
+def test_a_shard_without_a_usable_sample_is_bad_samples(spoiled: str, tmp_path: Path) -> None:
+    _shard(tmp_path, _members(range(3)))
+    (tmp_path / "a.tar").rename(tmp_path / "b.tar")
+    SPOILED[spoiled](tmp_path / "a.tar")
+    dataset = fastpipe.ImageShards(tmp_path / "*.tar", SMALL, on_error="skip", max_bad_fraction=1.0)
+    bad = len(dataset) - 3
+    assert bad == (2 if spoiled == "no label anywhere" else 1)
+    with pytest.warns(FastpipeWarning, match="can't be read"):
+        ((_, targets),) = fastpipe.DataLoader(dataset, batch_size=9)
+    assert (targets.tolist(), dataset.bad_files.skipped) == ([3, 4, 4], bad)
+    (tmp_path / "b.tar").unlink()
+    with pytest.raises(DatasetError, match=r"no usable sample: .*a\.tar"):
+        fastpipe.ImageShards(tmp_path / "*.tar", SMALL)
+
+
+@pytest.mark.filterwarnings("ignore:.*unpacked once.*:fastpipe.errors.FastpipeWarning")
+@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
+def test_a_damaged_row_group_is_bad_samples(compression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "cache"))
+    rows = [{"bytes": data, "path": None} for data in JPEGS]
+    file = tmp_path / "a.parquet"
+    table = pa.table({"image": pa.array(rows, KIND), "label": [3, 4, 4, 3, 4]})
+    pq.write_table(table, file, compression=compression, row_group_size=2, use_dictionary=False)
+    about = pq.read_metadata(file).row_group(1).column(0)
+    data = bytearray(file.read_bytes())
+    data[about.data_page_offset : about.data_page_offset + 60] = bytes(60)
+    file.write_bytes(data)
+    for _ in range(2):
+        dataset = fastpipe.ImageTable(file, SMALL)
+        assert len(dataset) == 5
+        for index in (0, 1, 4):
+            assert torch.equal(dataset[index][0], _expected(index))
+        for index in (2, 3):
+            with pytest.raises(OSError, match=rf"row group is.*a\.parquet.{index}"):
+                dataset[index]
+    assert check(dataset, progress=False, jobs=1).bad == 2
+    skipping = fastpipe.ImageTable(file, SMALL, on_error="skip", max_bad_fraction=1.0)
+    with pytest.warns(FastpipeWarning, match="can't be read"):
+        ((_, targets),) = fastpipe.DataLoader(skipping, batch_size=9)
+    assert (targets.tolist(), skipping.bad_files.skipped) == ([3, 4, 4], 2)
+    pq.write_table(table, file, compression=compression, use_dictionary=False)
+    data = bytearray(file.read_bytes())
+    data[4:64] = bytes(60)
+    file.write_bytes(data)
+    with pytest.raises(DatasetError, match=r"no usable sample: .*a\.parquet is damaged in its row group 0"):
+        fastpipe.ImageTable(file, SMALL)
+
+
+def test_an_array_s_targets_are_handed_out_whatever_they_are() -> None:
+    """Images in memory have no bad rows: None may be meant, and an error is the user's transform's."""
+    data = np.random.default_rng(0).integers(0, 256, (3, 8, 9, 3), np.uint8)
+    dataset = ImageArray(data, [0, None, float("nan")], SMALL, on_error="skip")
+    assert [str(dataset[index][1]) for index in range(3)] == ["0", "None", "nan"]
+
+    def fails(image: object) -> object:
+        raise ValueError("the user's")
+
+    dataset = ImageArray(data, [0, 1, 2], T.Compose([fails, T.ToTensor()]), on_error="skip")
+    with pytest.raises(ValueError, match="the user's"):
+        next(iter(fastpipe.DataLoader(dataset, batch_size=3)))
+
+
 def test_a_zip_with_compressed_members(tmp_path: Path) -> None:
     dataset = _zip(tmp_path)(transform=SMALL, on_error="skip", max_bad_fraction=1.0)
     numbers = [int(Path(path).stem) for path, _ in dataset.samples]
@@ -195,6 +304,7 @@ def test_a_zip_with_compressed_members(tmp_path: Path) -> None:
 
 def test_a_row_with_a_path_is_read_from_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As `datasets.Image` opens it."""
+    decode = pytest.importorskip("datasets").Image().decode_example
     for folder, number in (("one", 1), ("two", 2)):
         (tmp_path / folder / "photos").mkdir(parents=True)
         (tmp_path / folder / "photos" / "a.jpg").write_bytes(JPEGS[number])
@@ -208,6 +318,8 @@ def test_a_row_with_a_path_is_read_from_the_working_folder(tmp_path: Path, monke
         assert torch.equal(dataset[0][0], _expected(number))
         assert torch.equal(dataset[1][0], _expected(0))
         assert torch.equal(dataset[2][0], _expected(1))
+        for index, row in enumerate((*rows, {"bytes": None, "path": absolute})):
+            assert torch.equal(dataset[index][0], SMALL(decode(row).convert("RGB")))
 
 
 def test_without_any_usable_row_the_set_is_refused(tmp_path: Path) -> None:

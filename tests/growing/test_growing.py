@@ -18,6 +18,7 @@ from growing.growing_store import COUNT, SIZE, Store, go_on, image, numbers, ord
 
 import fastpipe
 from fastpipe import samplers
+from fastpipe import transforms as T
 from fastpipe.errors import DatasetError, FastpipeWarning, StoreError
 from fastpipe.growing import dataset as growing_dataset
 from fastpipe.growing.dataset import GrowingDataset
@@ -326,3 +327,26 @@ def test_a_rescan_refuses_other_classes_and_lists(make: Callable[..., GrowingDat
     listed = fastpipe.ArrayList((list(store.files), list(range(len(store.files)))), root=store)
     with pytest.raises(DatasetError, match="make it again from the longer list"):
         GrowingDataset(listed, grown.cache, start=2).rescan()
+
+
+@pytest.mark.parametrize("damage", [b"no image", image(7)[:50], b""], ids=["another file", "cut off", "empty"])
+def test_a_damaged_image_is_a_bad_sample(here: None, store: Store, tmp_path: Path, damage: bytes) -> None:
+    key = next(key for key in store.files if key.endswith("007.png"))
+    store.files[key] = damage
+
+    def grown(on_error: Any) -> GrowingDataset:
+        source = fastpipe.ImageFolder(store, T.PILToTensor(), index=None, on_error=on_error, max_bad_fraction=1.0)
+        return GrowingDataset(source, Cache(tmp_path / "cache", 1000 * SIZE), start=COUNT, seed=5)
+
+    strict = grown("raise")
+    place = order(strict).index(7)
+    with pytest.raises(OSError, match=r"007\.png"):
+        strict[place]
+    for on_error, count in (("skip", COUNT - 1), ("replace", COUNT)):
+        dataset = grown(on_error)
+        loader = fastpipe.DataLoader(dataset, batch_size=16)
+        with pytest.warns(FastpipeWarning, match=f"1 of the {COUNT} samples of this epoch can't be read"):
+            found = [int(image[0, 0, 0]) for images, _ in loader for image in images]
+        assert len(found) == count
+        assert 7 not in found
+        assert loader.bad_files.total == 1
