@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -23,6 +24,9 @@ _READ_AT_ONCE = 1 << 18
 
 _OPEN: Any = JpegImagePlugin.JpegImageFile._open
 _GETEXIF = JpegImagePlugin.JpegImageFile.getexif
+_GETATTR: Callable[[Any, str], Any] | None = getattr(JpegImagePlugin.JpegImageFile, "__getattr__", None)
+"""Gives deprecated attributes and raises for missing ones, in Pillow before 12."""
+
 _APP1, _APP13 = b"\xff\xe1", b"\xff\xed"
 _TELLING = frozenset({_APP1[1], _APP13[1]})
 """Markers of segments that Pillow interprets: APP1 with EXIF and XMP, and Photoshop's APP13."""
@@ -50,6 +54,8 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
                 self._read_header()
                 if name in vars(self):
                     return vars(self)[name]
+        if _GETATTR is not None:
+            return _GETATTR(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def _set_tile(self) -> None:

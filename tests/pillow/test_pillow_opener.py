@@ -115,6 +115,7 @@ CHANGES: dict[str, Callable[[Any], Any]] = {
     "its EXIF data": lambda image: (dict(image.getexif()), image.info),
     "its header": lambda image: (image.format, image.format_description, image.get_format_mimetype(), image.filename),
     "what a JPEG has": lambda image: (image.quantization, image.layers, image.layer, image.applist, image._getexif()),
+    "what a JPEG had": lambda image: (image.huffman_ac, image.huffman_dc),
     "what a PNG has": lambda image: (image.text, image.n_frames, image.is_animated, image.info.get("icc_profile")),
     "named": lambda image: (type(image).__name__, type(image).__module__, repr(image).partition(" at ")[0]),
     "saved as it was": lambda image: (
