@@ -18,7 +18,6 @@ from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
 from fastpipe.executor.batch import BatchBuilder, BatchSpec, SlotAllocator
 from fastpipe.executor.tasks import CoreTasks, FailurePolicy, SampleTask
-from fastpipe.kernels.memory import new_result
 from fastpipe.ops import TensorConversion
 from fastpipe.pillow.image_record import source_of
 from fastpipe.pillow.lazy_image import LazyImage, load_images
@@ -29,6 +28,7 @@ from fastpipe.program.lower import lower
 from fastpipe.program.on_image import DIRECT, finish_tensor
 from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
+from fastpipe.result_memory import new_result
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetch_files
 from fastpipe.sources.refused import raise_if_refused

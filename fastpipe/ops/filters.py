@@ -11,11 +11,11 @@ from PIL import Image, ImageFilter
 
 from fastpipe import core
 from fastpipe.kernels.arrays import UInt8Array, through_pillow
-from fastpipe.kernels.filters import blur_arguments, blur_weights, gaussian_kernel_1d, gaussian_kernel_1d_of_v2
-from fastpipe.kernels.v2_tensors import functional
 from fastpipe.ops.base import Operation, register
 from fastpipe.ops.color import Enhancement
 from fastpipe.ops.geometry import Crop
+from fastpipe.tensor_kernels.filters import blur_arguments, blur_weights, gaussian_kernel_1d, gaussian_kernel_1d_of_v2
+from fastpipe.tensor_kernels.v2_tensors import functional
 from fastpipe.types import Box, Floats, ImageShape
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The interpolation modes and Pillow's integers for them."""
 
-from fastpipe.kernels.torchscript import is_scripting
 from fastpipe.ops.enums import TorchvisionEnum
+from fastpipe.tensor_kernels.torchscript import is_scripting
 
 
 class InterpolationMode(TorchvisionEnum):

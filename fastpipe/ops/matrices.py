@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from fastpipe.kernels.torchscript import FloatList, is_scripting
+from fastpipe.tensor_kernels.torchscript import FloatList, is_scripting
 
 
 def perspective_coeffs(startpoints: list[list[int]], endpoints: list[list[int]]) -> list[float]:

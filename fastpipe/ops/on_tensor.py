@@ -11,7 +11,6 @@ from functools import partial
 
 import torch
 
-from fastpipe.kernels.v2_tensors import quarter_turns, resizes_natively
 from fastpipe.ops.base import Arguments, Operation, interned, interned_if_hashable, interned_once, memo_of
 from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
@@ -28,6 +27,7 @@ from fastpipe.ops.tensor_pixels import (
 )
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.ops.tensors import TensorOperation
+from fastpipe.tensor_kernels.v2_tensors import quarter_turns, resizes_natively
 from fastpipe.torch_modes import computes_by_default
 from fastpipe.types import ImageShape
 

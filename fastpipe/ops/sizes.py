@@ -6,7 +6,7 @@ operations.
 
 import numbers
 
-from fastpipe.kernels.torchscript import IntList, Ints
+from fastpipe.tensor_kernels.torchscript import IntList, Ints
 
 
 def resized_size(height: int, width: int, size: Ints, max_size: int | None = None) -> tuple[int, int]:

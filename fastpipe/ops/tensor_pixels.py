@@ -2,7 +2,7 @@
 
 A v2 pipeline that begins with ``ToImage`` computes with tensors, whose bytes differ from Pillow's. These operations run
 before the conversion to a tensor, so that the core makes a sample from its file, and give the tensor's bytes. They run
-in the core, which has torch's arithmetic (`fastpipe.kernels.v2_tensors` finds out how this torch rounds), or by
+in the core, which has torch's arithmetic (`fastpipe.tensor_kernels.v2_tensors` finds out how this torch rounds), or by
 torchvision's own function.
 """
 
@@ -19,7 +19,13 @@ import torch
 
 from fastpipe import core
 from fastpipe.kernels.arrays import UInt8Array, by_core, channels
-from fastpipe.kernels.v2_tensors import (
+from fastpipe.ops.base import Arguments, Operation, on_array_by_core
+from fastpipe.ops.color import LookUp
+from fastpipe.ops.filters import GaussianBlurOfV2
+from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
+from fastpipe.ops.interpolation import InterpolationMode
+from fastpipe.ops.tensors import FunctionOfV2
+from fastpipe.tensor_kernels.v2_tensors import (
     COLORS,
     FILTERS,
     SAMPLE_FILTERS,
@@ -33,12 +39,6 @@ from fastpipe.kernels.v2_tensors import (
     rotation,
     samples_affine,
 )
-from fastpipe.ops.base import Arguments, Operation, on_array_by_core
-from fastpipe.ops.color import LookUp
-from fastpipe.ops.filters import GaussianBlurOfV2
-from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
-from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.ops.tensors import FunctionOfV2
 from fastpipe.types import Box, ImageShape, Step
 
 if TYPE_CHECKING:

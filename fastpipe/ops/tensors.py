@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from fastpipe.kernels import memory
+from fastpipe import result_memory
 from fastpipe.kernels.arrays import through_pillow
 from fastpipe.ops.base import Arguments, Operation, call, imported
 from fastpipe.ops.conversion import ConvertImageDtype, Normalize, PilToTensor, ToTensor
@@ -26,7 +26,7 @@ from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.ops.tensor_shape import TensorShape
 from fastpipe.types import Box, ImageShape, Step
 
-_V2 = "fastpipe.kernels.v2_tensors"  # imported at its first use
+_V2 = "fastpipe.tensor_kernels.v2_tensors"  # imported at its first use
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,10 +89,10 @@ class ToDtype(ConvertImageDtype):
     def apply(self, image: torch.Tensor) -> Any:
         size = tuple(image.shape)
         is_scaled = self.scale and self.dtype == torch.float32 and image.dtype == torch.uint8 and image.ndim == 3
-        if not (is_scaled and image.is_contiguous() and memory.is_large(size, self.dtype)):
+        if not (is_scaled and image.is_contiguous() and result_memory.is_large(size, self.dtype)):
             return imported(_V2).functional("to_dtype")(image, self.dtype, self.scale)
-        out = memory.fresh(size, self.dtype)
-        for rows in memory.strips(image):  # torchvision's two operations, on as many rows as the cache holds
+        out = result_memory.fresh(size, self.dtype)
+        for rows in result_memory.strips(image):  # torchvision's two operations, on as many rows as the cache holds
             out[:, rows].copy_(image[:, rows]).mul_(1.0 / 255)
         return out
 

@@ -15,10 +15,10 @@ from torch import Tensor
 from fastpipe.core import Kind
 from fastpipe.kernels import warp as kernels
 from fastpipe.kernels.arrays import through_pillow
-from fastpipe.kernels.v2_tensors import functional
 from fastpipe.ops.base import NEVER, Operation, register
 from fastpipe.ops.interpolation import InterpolationMode, pil_modes_mapping
 from fastpipe.ops.matrices import inverse_affine_matrix, inverse_affine_matrix_of_v2, perspective_coeffs
+from fastpipe.tensor_kernels.v2_tensors import functional
 from fastpipe.types import Fill, ImageShape
 
 if TYPE_CHECKING:

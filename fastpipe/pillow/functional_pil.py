@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from fastpipe.kernels.filters import blur_arguments
 from fastpipe.ops import (
     AdjustHue,
     GaussianBlur,
@@ -24,6 +23,7 @@ from fastpipe.ops import (
 from fastpipe.pillow.image_record import PlainCall
 from fastpipe.pillow.lazy_image import GRAY_IN_THREE, LazyImage, lazy_of, record_operations
 from fastpipe.program.on_image import on_pixels, shape_of
+from fastpipe.tensor_kernels.filters import blur_arguments
 
 
 def adjust_hue(img: object, hue_factor: object) -> LazyImage | None:

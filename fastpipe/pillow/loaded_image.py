@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from PIL import Image
 
-from fastpipe.kernels.filters import blur_arguments
 from fastpipe.ops import AdjustHue, GaussianBlur, GaussianBlurOfV2, Operation
 from fastpipe.pillow.method_arguments import (
     filter_operation,
@@ -17,6 +16,7 @@ from fastpipe.pillow.method_arguments import (
     whole_size,
 )
 from fastpipe.program.on_image import run_operation
+from fastpipe.tensor_kernels.filters import blur_arguments
 from fastpipe.types import Size
 
 

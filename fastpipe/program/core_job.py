@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fastpipe import core, readers
-from fastpipe.kernels.memory import new_result
 from fastpipe.ops import Memo, Operation, Resize, TensorConversion
 from fastpipe.program.program import Program
 from fastpipe.readers import MaxPixels
 from fastpipe.readers.base import Pixels
+from fastpipe.result_memory import new_result
 from fastpipe.types import Box, Header, ImageShape, Step, new_namedtuple
 
 if TYPE_CHECKING:

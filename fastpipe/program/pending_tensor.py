@@ -16,9 +16,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
-from fastpipe import core
+from fastpipe import core, result_memory
 from fastpipe.clock import Stopwatch
-from fastpipe.kernels import memory
 from fastpipe.ops import (
     AsTvImage,
     CenterCrop,
@@ -133,9 +132,9 @@ def pending_tensor(record: PendingWork, plain: type = torch.Tensor) -> torch.Ten
     record.owner = weakref.ref(tensor)
     tensor.__dict__[_KEY] = record
     _tensors.add(tensor)
-    results = memory.batch_results()
-    if results is not None:
-        results.add_pending(tensor)
+    batch = result_memory.batch_results()
+    if batch is not None:
+        batch.add_pending(tensor)
     return tensor
 
 
@@ -360,7 +359,7 @@ def _stack(tensors: Any, dim: object = 0, *, out: object = None) -> object:
         return NotImplemented
     if out is None:
         with torch._C.DisableTorchFunction():
-            out = memory.fresh(whole, dtype)
+            out = result_memory.fresh(whole, dtype)
     elif type(out) is not torch.Tensor or out.shape != whole or out.dtype != dtype or not out.is_contiguous():
         return NotImplemented
     write_stack(tensors, out)

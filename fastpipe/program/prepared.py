@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from fastpipe import core
+from fastpipe import core, result_memory
 from fastpipe.core.addresses import address_of
-from fastpipe.kernels import memory
 from fastpipe.ops import TensorConversion
 from fastpipe.program.core_job import LoadedImage, fill_from_pixels, new_tensor, write_new_image, write_new_tensor
 from fastpipe.program.program import Program
@@ -70,7 +69,7 @@ def prepared_program(program: Program, image: LoadedImage, in_rows: bool) -> Pre
     conversion = program.conversion
     if program.after or (conversion is None and isinstance(image, np.ndarray)):
         return None
-    if conversion is not None and memory.is_large(program.result, conversion.dtype):  # allocated in another way
+    if conversion is not None and result_memory.is_large(program.result, conversion.dtype):  # allocated in another way
         return None
     keeps_info = bool(program.keeps_info)
     return prepared(

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fastpipe.errors import PlanError
-from fastpipe.kernels.torchscript import Fill, Floats, Image, Ints
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
 from fastpipe.plain_lookup import attribute_of_class, bases_of, class_attribute, module_of, own_attributes
 from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
+from fastpipe.tensor_kernels.torchscript import Fill, Floats, Image, Ints
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.named_arrays import call_with_image, named_arrays_of
 from fastpipe.types import Generators, ImageShape, ImageTransform, Step

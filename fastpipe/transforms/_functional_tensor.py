@@ -1,8 +1,8 @@
 """The tensor backend under torchvision's module path and names, for code that imports it from there."""
 
-from fastpipe.kernels.filters import gaussian_kernel_1d as _get_gaussian_kernel1d
-from fastpipe.kernels.grids import affine_output_size as _compute_affine_output_size
-from fastpipe.kernels.grids import identity_grid as _create_identity_grid
+from fastpipe.tensor_kernels.filters import gaussian_kernel_1d as _get_gaussian_kernel1d
+from fastpipe.tensor_kernels.grids import affine_output_size as _compute_affine_output_size
+from fastpipe.tensor_kernels.grids import identity_grid as _create_identity_grid
 from fastpipe.transforms.functional._tensor_common import assert_channels as _assert_channels
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor as _assert_image_tensor
 from fastpipe.transforms.functional._tensor_common import cast_squeeze_in as _cast_squeeze_in

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.kernels.torchscript import Fill
 from fastpipe.rng import Stream
+from fastpipe.tensor_kernels.torchscript import Fill
 from fastpipe.transforms import functional as F
 from fastpipe.transforms.functional import InterpolationMode
 

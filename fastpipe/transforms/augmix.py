@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.kernels import planes
 from fastpipe.kernels.conversion import planes_to_array
-from fastpipe.kernels.torchscript import Image, is_scripting
 from fastpipe.rng import Stream, TorchStream, stream_of
+from fastpipe.tensor_kernels import planes
+from fastpipe.tensor_kernels.torchscript import Image, is_scripting
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled
 from fastpipe.transforms._operations import Space, apply_op, aug_mix_space, draw_operation, op_calls, space_for

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from fastpipe.kernels.torchscript import Image, is_scripting
 from fastpipe.ops.enums import TorchvisionEnum
 from fastpipe.program import run_steps
 from fastpipe.rng import TorchStream, stream_of
 from fastpipe.rng.float32 import float32
+from fastpipe.tensor_kernels.torchscript import Image, is_scripting
 from fastpipe.transforms import _policies
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.kernels.torchscript import FloatList, Image
 from fastpipe.program import run_steps
 from fastpipe.rng import Stream, TorchStream, stream_of
+from fastpipe.tensor_kernels.torchscript import FloatList, Image
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import RandomOp, Transform, is_number
 from fastpipe.types import Generators, ImageShape, Step

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from fastpipe.kernels.torchscript import Image
 from fastpipe.rng import TorchStream, stream_of
+from fastpipe.tensor_kernels.torchscript import Image
 from fastpipe.transforms._base import ReprMixin, call, draw_all, draw_steps, drawable
 from fastpipe.transforms.compose_plan import ComposePlanSlot
 from fastpipe.types import Generators, ImageShape, ImageTransform, PythonRandom, Step

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from fastpipe import ops
-from fastpipe.kernels.torchscript import FloatList, FloatPair
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
+from fastpipe.tensor_kernels.torchscript import FloatList, FloatPair
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Transform, check_scale_and_ratio
 from fastpipe.types import Generators, ImageShape, Step

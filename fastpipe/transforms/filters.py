@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from fastpipe import ops
-from fastpipe.kernels.torchscript import Image
 from fastpipe.rng import TorchStream, stream_of
+from fastpipe.tensor_kernels.torchscript import Image
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import RandomOp, Transform, is_number, setup_size
 from fastpipe.types import Floats, Generators, ImageShape, Ints, Step

@@ -7,11 +7,11 @@ import PIL.Image
 import torch
 
 from fastpipe import ops
-from fastpipe.kernels.torchscript import FloatList, Image
 from fastpipe.pillow.lazy_image import lazy_of
 from fastpipe.program import run_steps
 from fastpipe.rng import Stream, TorchStream, stream_of
 from fastpipe.rng.float32 import log_ratio
+from fastpipe.tensor_kernels.torchscript import FloatList, Image
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import RandomOp, Transform, check_interpolation, check_scale_and_ratio, setup_size
 from fastpipe.transforms.functional import InterpolationMode

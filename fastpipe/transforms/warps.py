@@ -7,8 +7,8 @@ from torch import Tensor
 
 from fastpipe import ops
 from fastpipe.environment import has_version
-from fastpipe.kernels.torchscript import FloatList, Image, IntList
 from fastpipe.rng import Stream, TorchStream, stream_of
+from fastpipe.tensor_kernels.torchscript import FloatList, Image, IntList
 from fastpipe.transforms import functional as F
 from fastpipe.transforms._base import Filled, Transform, check_fill, check_interpolation, check_length, setup_angle
 from fastpipe.transforms.functional import InterpolationMode

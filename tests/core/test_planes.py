@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fastpipe import core
 from fastpipe.core import Kind, planes
-from fastpipe.kernels.planes import rounding as form_of_torch
+from fastpipe.tensor_kernels.planes import rounding as form_of_torch
 
 SETTINGS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 SIDES = st.integers(1, 70)
@@ -119,7 +119,7 @@ def test_nothing_around_the_result_is_written(context: core.Context) -> None:
 
 EACH = """
 import torch
-from fastpipe.kernels import planes
+from fastpipe.tensor_kernels import planes
 from fastpipe.transforms import functional as F
 image = torch.randint(0, 256, (3, 131, 97), dtype=torch.uint8, generator=torch.Generator().manual_seed(5))
 calls = [lambda: F.affine(image, 7.0, [3, -4], 1.1, [4.0, -9.0], F.InterpolationMode.BILINEAR, fill)

@@ -18,8 +18,8 @@ from torchvision_here import module
 import fastpipe
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
-from fastpipe.kernels import v2_tensors
 from fastpipe.ops import tensor_pixels
+from fastpipe.tensor_kernels import v2_tensors
 from fastpipe.types import ImageShape
 
 F = module("torchvision.transforms.v2.functional")

@@ -14,7 +14,7 @@ from torchvision_here import torchvision
 
 from fastpipe import core
 from fastpipe.core import Status
-from fastpipe.kernels import filters
+from fastpipe.tensor_kernels import filters
 from fastpipe.transforms import functional as F
 
 R = torchvision.transforms.functional

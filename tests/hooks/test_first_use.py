@@ -35,7 +35,7 @@ print("end", Image.open(sys.argv[1]).convert("RGB").rotate(12, 2).size)
 
 UNUSED = (
     *("config", "memory.shm_pool", "memory.torch_worker", "interop.transforms.torchvision_presets", "ops.warps"),
-    *("ops.filters", "kernels.v2_tensors", "transforms.albumentations", "transforms.autoaugment"),
+    *("ops.filters", "tensor_kernels.v2_tensors", "transforms.albumentations", "transforms.autoaugment"),
 )
 
 

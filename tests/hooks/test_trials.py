@@ -13,7 +13,7 @@ from transform_cases import as_tensor, picture
 
 import fastpipe
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.kernels import floats, v2_tensors
+from fastpipe.tensor_kernels import floats, v2_tensors
 
 geometry: Any = torchvision_here.module("torchvision.transforms.v2.functional._geometry")
 F: Any = torchvision_here.module("torchvision.transforms.v2.functional")

@@ -24,12 +24,12 @@ from fastpipe.hooks.guard import guard
 from fastpipe.hooks.torch.collating import Collate, stacking, stacking_by
 from fastpipe.hooks.torch.fetchers import once_a_fetcher
 from fastpipe.hooks.torch.type_calls import type_calls_of
-from fastpipe.kernels.memory import BatchResults, results_in
 from fastpipe.memory.host_pool import tensor_on
 from fastpipe.memory.stacking import are_alike, new_places, stacked
 from fastpipe.pending import is_pending
 from fastpipe.program.pending_tensor import with_pixels, work_of
 from fastpipe.program.pending_work import PendingWork
+from fastpipe.result_memory import BatchResults, results_in
 
 if TYPE_CHECKING:
     from fastpipe.hooks.torch.fetchers import Fetcher, StreamFetcher

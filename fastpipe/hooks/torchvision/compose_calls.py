@@ -113,7 +113,7 @@ class ComposeCalls:
             return plain(compose, image)
         if self.site.is_check_due():
             return self._checked(call, image)
-        from fastpipe.kernels.memory import batch_results
+        from fastpipe.result_memory import batch_results
 
         plans, results, begun = _plans(), batch_results(), clock()
         last = self._made_later if results is not None and results.later else plans.made_at_once

@@ -68,7 +68,7 @@ class _Resize(FasterFunction):
             return False
         if not is_tensor(img) or img.ndim not in (3, 4):
             return False
-        from fastpipe.kernels import floats
+        from fastpipe.tensor_kernels import floats
 
         if not floats.takes(img.dtype, interpolation) or not _is_large(img, size):
             return False
@@ -77,7 +77,7 @@ class _Resize(FasterFunction):
     def make(
         self, img: torch.Tensor, size: list[int], interpolation: str = "bilinear", antialias: bool = True
     ) -> torch.Tensor | None:
-        from fastpipe.kernels import floats
+        from fastpipe.tensor_kernels import floats
         from fastpipe.transforms.functional.geometry import resize_tensor
 
         form = floats.rounding() if interpolation == "bilinear" else floats.cubic_rounding()
@@ -90,7 +90,7 @@ class _OfV2(FasterFunction):
     function: ClassVar[str]
 
     def make(self, image: torch.Tensor, *args: object, **kwargs: object) -> torch.Tensor | None:
-        from fastpipe.kernels import v2_tensors
+        from fastpipe.tensor_kernels import v2_tensors
 
         return v2_tensors.run(self.function, image, *args, **kwargs)
 
@@ -131,8 +131,8 @@ class _Hue(FasterFunction):
         return is_pending(img) or _is_plain(img)
 
     def make(self, img: torch.Tensor, hue_factor: float) -> torch.Tensor | None:
-        from fastpipe.kernels.floats import hue_adjusted
         from fastpipe.program.pending_tensor import with_pixels
+        from fastpipe.tensor_kernels.floats import hue_adjusted
 
         return hue_adjusted(with_pixels(img), hue_factor, as_v1=True)
 
@@ -155,8 +155,8 @@ class _Blur(FasterFunction):
         return is_tensor(img) and _is_blurred(img, kernel_size) and (is_pending(img) or _is_plain(img))
 
     def make(self, img: torch.Tensor, kernel_size: list[int], sigma: list[float]) -> torch.Tensor | None:
-        from fastpipe.kernels.filters import blurred
         from fastpipe.program.pending_tensor import with_pixels
+        from fastpipe.tensor_kernels.filters import blurred
 
         return blurred(with_pixels(img), kernel_size, sigma)
 
@@ -197,6 +197,6 @@ def _is_traced() -> bool:
 
 def _is_plain(image: torch.Tensor) -> bool:
     """True for a tensor in main memory with whose operations nothing else interferes."""
-    from fastpipe.kernels.planes import is_plain
+    from fastpipe.tensor_kernels.planes import is_plain
 
     return is_plain(image)

@@ -14,8 +14,8 @@ from torch.nn.functional import pad as torch_pad
 
 from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
-from fastpipe.kernels import floats, planes
-from fastpipe.kernels.torchscript import Image, is_scripting
+from fastpipe.tensor_kernels import floats, planes
+from fastpipe.tensor_kernels.torchscript import Image, is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,

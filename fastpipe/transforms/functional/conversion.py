@@ -13,10 +13,10 @@ from torch import Tensor
 
 from fastpipe import core, ops
 from fastpipe.kernels import conversion as kernels
-from fastpipe.kernels import floats
-from fastpipe.kernels.torchscript import Floats, is_scripting
 from fastpipe.program import shape_of, to_pil
 from fastpipe.program.on_image import on_pixels
+from fastpipe.tensor_kernels import floats
+from fastpipe.tensor_kernels.torchscript import Floats, is_scripting
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, max_value
 from fastpipe.types import Array

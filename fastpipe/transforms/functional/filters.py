@@ -10,9 +10,9 @@ from torch.nn.functional import pad as torch_pad
 
 from fastpipe import ops
 from fastpipe.core import Kind, TensorRounding
-from fastpipe.kernels import planes
-from fastpipe.kernels.filters import blurred, gaussian_kernel_1d
-from fastpipe.kernels.torchscript import FloatList, Floats, Image, IntList, Ints, is_scripting
+from fastpipe.tensor_kernels import planes
+from fastpipe.tensor_kernels.filters import blurred, gaussian_kernel_1d
+from fastpipe.tensor_kernels.torchscript import FloatList, Floats, Image, IntList, Ints, is_scripting
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import (
     assert_channels,

@@ -14,8 +14,6 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 from torch.nn.functional import pad as torch_pad
 
-from fastpipe.kernels import floats
-from fastpipe.kernels.torchscript import Image, Ints, Scalar, is_scripting
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.sizes import (
     center_crop_box,
@@ -24,6 +22,8 @@ from fastpipe.ops.sizes import (
     padding_ltrb,
     resized_size,
 )
+from fastpipe.tensor_kernels import floats
+from fastpipe.tensor_kernels.torchscript import Image, Ints, Scalar, is_scripting
 from fastpipe.transforms.functional import _images, _tensor_common
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out
 

@@ -15,11 +15,18 @@ import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from fastpipe.kernels import planes
-from fastpipe.kernels.grids import affine_grid, affine_output_size, identity_grid, perspective_grid, rescaled, sums_up
-from fastpipe.kernels.torchscript import Fill, Floats, Image, IntList, Ints, TensorFill, is_scripting
 from fastpipe.ops.interpolation import InterpolationMode, checked_interpolation
 from fastpipe.ops.matrices import inverse_affine_matrix, perspective_coeffs
+from fastpipe.tensor_kernels import planes
+from fastpipe.tensor_kernels.grids import (
+    affine_grid,
+    affine_output_size,
+    identity_grid,
+    perspective_grid,
+    rescaled,
+    sums_up,
+)
+from fastpipe.tensor_kernels.torchscript import Fill, Floats, Image, IntList, Ints, TensorFill, is_scripting
 from fastpipe.transforms import _functional_pil as _pil
 from fastpipe.transforms.functional import _images
 from fastpipe.transforms.functional._tensor_common import assert_image_tensor, cast_squeeze_in, cast_squeeze_out

@@ -19,11 +19,11 @@ from torchvision.transforms.v2._utils import _get_fill
 
 from fastpipe import ops
 from fastpipe.errors import PlanError
-from fastpipe.kernels.v2_tensors import mode_of
 from fastpipe.ops.interpolation import interpolation_of
 from fastpipe.ops.sizes import resized_size
 from fastpipe.rng import Stream
 from fastpipe.rng.float32 import log_ratio
+from fastpipe.tensor_kernels.v2_tensors import mode_of
 from fastpipe.transforms import color, erasing, geometry
 from fastpipe.transforms._operations import Listed, op_calls
 from fastpipe.transforms.v2._proxies import whole_colour

@@ -20,11 +20,11 @@ from torchvision.transforms.v2 import functional as theirs
 from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY
 
 from fastpipe import core, ops
-from fastpipe.kernels import v2_tensors
 from fastpipe.mistakes import attempt
 from fastpipe.ops.base import Arguments
 from fastpipe.ops.interpolation import InterpolationMode
 from fastpipe.program import lower, run_on_image, run_operation, shape_of
+from fastpipe.tensor_kernels import v2_tensors
 from fastpipe.torch_modes import has_function_modes
 from fastpipe.transforms.v2._proxies import OPERATIONS, PilStandIn, given_by_name, pad_of, resize_of, whole_colour
 from fastpipe.types import Box

@@ -13,7 +13,7 @@ from torchvision_here import module
 
 import fastpipe
 from fastpipe.hooks.ledger import LEDGER
-from fastpipe.kernels import floats
+from fastpipe.tensor_kernels import floats
 
 F, T, V, VF, tv_tensors = (
     module(f"torchvision.{name}")
@@ -208,7 +208,7 @@ def test_errors_are_torchvisions(fresh_ledger: None) -> None:
 @pytest.mark.needs_core
 def test_a_first_call_of_v2_on_bytes(fresh_ledger: None) -> None:
     """How torchvision resizes bytes is found out by a call of the function that is replaced."""
-    from fastpipe.kernels import v2_tensors
+    from fastpipe.tensor_kernels import v2_tensors
 
     v2_tensors.resizes_natively.cache_clear()
     with fastpipe.install(check=0):

@@ -16,7 +16,7 @@ from torchvision_here import torchvision
 from transforms.functional import cases
 
 from fastpipe import core
-from fastpipe.kernels import planes
+from fastpipe.tensor_kernels import planes
 from fastpipe.transforms import functional as F
 
 R = torchvision.transforms.functional

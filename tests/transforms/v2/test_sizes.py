@@ -13,7 +13,7 @@ from PIL import Image
 from torchvision import tv_tensors
 from torchvision.transforms import v2 as their_v2
 
-from fastpipe.kernels.v2_tensors import rotated_size
+from fastpipe.tensor_kernels.v2_tensors import rotated_size
 from fastpipe.transforms import v2
 from fastpipe.transforms.v2._planned import steps_of
 from fastpipe.types import Generators, ImageShape

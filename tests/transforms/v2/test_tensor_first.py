@@ -15,8 +15,8 @@ from v2_pipelines import MEAN, STD, pipeline, same, write_photos
 
 import fastpipe
 from fastpipe import ops
-from fastpipe.kernels import v2_tensors
 from fastpipe.program import lower
+from fastpipe.tensor_kernels import v2_tensors
 from fastpipe.transforms import InterpolationMode, v2
 from fastpipe.transforms.pipeline import compile_pipeline
 from fastpipe.types import ImageShape

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torchvision_here import module
 
 from fastpipe import core
-from fastpipe.kernels import v2_tensors
+from fastpipe.tensor_kernels import v2_tensors
 from fastpipe.transforms import v2
 
 theirs, tv_tensors = module("torchvision.transforms.v2"), module("torchvision.tv_tensors")

@@ -8,9 +8,9 @@ import pytest
 import torch
 import torchvision_here
 
-from fastpipe import core
-from fastpipe.kernels import memory, v2_tensors
+from fastpipe import core, result_memory
 from fastpipe.ops import TensorOperation
+from fastpipe.tensor_kernels import v2_tensors
 
 F = torchvision_here.module("torchvision.transforms.v2.functional")
 
@@ -85,7 +85,7 @@ def test_sharpness_of_any_size(shape: tuple[int, ...]) -> None:
 def test_large_memory() -> None:
     for shape in ((3, 4, 5), (3, 1200, 1300)):
         for dtype in (torch.uint8, torch.float32, torch.float64):
-            made = memory.fresh(shape, dtype)
+            made = result_memory.fresh(shape, dtype)
             assert made.shape == shape
             assert made.dtype == dtype
             assert made.is_contiguous()

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpipe.kernels import grids
+from fastpipe.tensor_kernels import grids
 
 SIDES = st.integers(1, 300)
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fastpipe import core
-from fastpipe.kernels import planes
+from fastpipe.tensor_kernels import planes
 from fastpipe.transforms import functional as F
 from fastpipe.transforms.functional import InterpolationMode
 

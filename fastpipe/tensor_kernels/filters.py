@@ -23,7 +23,7 @@ from torch.nn.functional import pad as torch_pad
 
 from fastpipe import core
 from fastpipe.core import planes as native
-from fastpipe.kernels import floats, planes
+from fastpipe.tensor_kernels import floats, planes
 from fastpipe.torch_modes import computes_by_default, float32_precision, multiplies_exactly, torch_modes_active
 
 WeightsOf: TypeAlias = "Callable[[int, float, torch.dtype, torch.device], Tensor]"

@@ -17,7 +17,8 @@ from torch import Tensor
 from fastpipe import core
 from fastpipe.core import planes as native
 from fastpipe.core.planes import FloatResize, FloatRounding, Hue
-from fastpipe.kernels import planes, trials
+from fastpipe.kernels import trials
+from fastpipe.tensor_kernels import planes
 from fastpipe.torch_modes import is_traced, multiplies_exactly, torch_modes_active
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torchvision_here import module
 
-from fastpipe.kernels import filters, floats
+from fastpipe.tensor_kernels import filters, floats
 from fastpipe.transforms import functional as F
 
 interpolate = torch.nn.functional.interpolate
@@ -300,7 +300,7 @@ def test_numbers_and_gradients_of_normalize() -> None:
 
 EACH = """
 import torch
-from fastpipe.kernels import floats
+from fastpipe.tensor_kernels import floats
 for layout in (torch.contiguous_format, torch.channels_last):
     image = torch.randn((1, 3, 131, 97), generator=torch.Generator().manual_seed(5)).contiguous(memory_format=layout)
     for size in ((40, 30), (200, 20), (3, 50)):

@@ -8,7 +8,7 @@ import functools
 import torch
 from torch import Tensor
 
-from fastpipe.kernels.torchscript import is_scripting
+from fastpipe.tensor_kernels.torchscript import is_scripting
 from fastpipe.torch_modes import computes_by_default
 
 

@@ -23,10 +23,11 @@ from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
 from fastpipe.core import planes as native
 from fastpipe.environment import installed
-from fastpipe.kernels import floats, planes, trials
-from fastpipe.kernels.filters import blurred_as_v2
-from fastpipe.kernels.grids import products_are_sums
+from fastpipe.kernels import trials
 from fastpipe.plain_way import plainly
+from fastpipe.tensor_kernels import floats, planes
+from fastpipe.tensor_kernels.filters import blurred_as_v2
+from fastpipe.tensor_kernels.grids import products_are_sums
 from fastpipe.torch_modes import computes_by_default
 from fastpipe.types import Fill
 
