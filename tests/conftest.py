@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import re
 from collections.abc import Generator, Iterator
@@ -30,6 +31,9 @@ settings.register_profile("quick", settings.get_profile("all"), max_examples=20)
 def pytest_configure(config: pytest.Config) -> None:
     """Without the slow tests, properties are tried on fewer examples, too; each test file is imported behind this."""
     settings.load_profile("quick" if config.option.markexpr == "not slow" else "all")
+
+
+_homes = itertools.count()
 
 
 def pytest_collection_finish() -> None:
@@ -72,7 +76,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(autouse=True)
 def _own_config(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or writes the user's own config, cache or reader choice, or depends on the terminal's width."""
-    home = tmp_path_factory.mktemp("fastpipe-home")
+    home = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))  # each `mktemp` lists all that is there
+    home.mkdir(parents=True)
     monkeypatch.setenv("FASTPIPE_CONFIG", str(home / "config.toml"))
     monkeypatch.setenv("FASTPIPE_CACHE", str(home / "cache"))
     monkeypatch.delenv("FASTPIPE_READER", raising=False)
