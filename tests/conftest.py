@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 import fastpipe
 from fastpipe import core
+from fastpipe.index import pieces
 from fastpipe.readers.registry import reader_status
 
 torch.set_num_threads(1)
@@ -103,6 +104,12 @@ def cluster() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
     ) as made:
         yield made
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of indexes: folders count as settled at once: what is tested here is not the time that passes."""
+    monkeypatch.setattr(pieces, "SETTLED_NS", -(10**18))
 
 
 @pytest.fixture
