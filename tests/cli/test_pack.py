@@ -99,7 +99,7 @@ def test_interrupted(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fastpipe.packing.run.make", interrupted)
+    monkeypatch.setattr("fastpipe.packing.pack_run.make", interrupted)
     result = run("pack", root, tmp_path / "out.tar")
     assert result.exit_code == 130
     assert "interrupted; the same command continues from here" in result.output
