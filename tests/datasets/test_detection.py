@@ -91,7 +91,7 @@ def _sample(dataset: Any, seed: int) -> Any:
     torch.manual_seed(seed)
     try:
         return dataset[seed % 4], torch.get_rng_state()
-    except (ValueError, TypeError, RuntimeError) as error:
+    except (ValueError, TypeError, IndexError, RuntimeError) as error:
         return type(error)
 
 
@@ -371,7 +371,11 @@ def test_a_function_says_what_a_sample_is(voc: Path, seed: int) -> None:
     torch.manual_seed(seed)
     try:
         expected: Any = theirs.Compose(again)(image, target, index), torch.get_rng_state()
-    except (ValueError, TypeError) as error:
+    except (
+        ValueError,
+        TypeError,
+        IndexError,
+    ) as error:  # torchvision 0.21 sanitizes masks by boxes, whatever their number
         expected = type(error)
     assert same(made, expected)
 

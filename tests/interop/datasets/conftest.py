@@ -231,6 +231,7 @@ def make(tmp_path: Path) -> Callable[..., Any]:
         elif name in ("ImageFolder", "DatasetFolder"):
             folder(root)
         elif name == "CocoDetection":
+            pytest.importorskip("pycocotools", reason="torchvision's CocoDetection takes pycocotools")
             coco(root)
             arguments = (str(root / "annotations.json"), *arguments)
         else:
