@@ -12,7 +12,7 @@ import pytest
 from comparison import contents
 
 from fastpipe.errors import DatasetError
-from fastpipe.packing import pack, run
+from fastpipe.packing import pack, pack_run
 from fastpipe.packing.record import NAME
 
 distributed = pytest.importorskip("distributed", reason="a cluster takes Dask: pip install distributed")
@@ -39,10 +39,10 @@ def test_the_bytes_are_those_of_one_process(
 ) -> None:
     """A worker is killed at the first result, and the run is interrupted later and goes on."""
     source = source_of(name, folder, tmp_path)
-    for kind in run._FILES_OF_A_TASK:
-        monkeypatch.setitem(run._FILES_OF_A_TASK, kind, 3)
+    for kind in pack_run._FILES_OF_A_TASK:
+        monkeypatch.setitem(pack_run._FILES_OF_A_TASK, kind, 3)
     pack(source, tmp_path / "alone" / name, shard_samples=3)
-    take, seen = run._PackRun._take_rows, [0]
+    take, seen = pack_run.PackRun._take_rows, [0]
 
     def noting(self: Any, rows: Any) -> None:
         seen[0] += 1
@@ -55,7 +55,7 @@ def test_the_bytes_are_those_of_one_process(
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._PackRun, "_take_rows", noting)
+    monkeypatch.setattr(pack_run.PackRun, "_take_rows", noting)
     options: dict[str, Any] = {"shard_samples": 3, "scheduler": cluster.scheduler_address, "progress": False}
     with pytest.raises(KeyboardInterrupt):
         pack(source, tmp_path / "together" / name, **options)
@@ -81,8 +81,8 @@ def test_what_was_begun_alone_is_ended_together(
 ) -> None:
     source = source_of(name, folder, tmp_path)
     pack(source, tmp_path / "alone" / name, shard_samples=4)
-    take, seen = run._PackRun._take_rows, [0]
-    monkeypatch.setattr(run, "FILES", 2)
+    take, seen = pack_run.PackRun._take_rows, [0]
+    monkeypatch.setattr(pack_run, "FILES", 2)
 
     def interrupted(self: Any, rows: Any) -> None:
         seen[0] += 1
@@ -90,7 +90,7 @@ def test_what_was_begun_alone_is_ended_together(
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._PackRun, "_take_rows", interrupted)
+    monkeypatch.setattr(pack_run.PackRun, "_take_rows", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pack(source, tmp_path / "both" / name, shard_samples=4, jobs=1)
     pack(source, tmp_path / "both" / name, shard_samples=4, scheduler=cluster.scheduler_address, progress=False)

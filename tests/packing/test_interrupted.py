@@ -22,7 +22,7 @@ from comparison import contents
 from full_disk import full_disk
 
 from fastpipe.errors import DatasetError
-from fastpipe.packing import pack, record, run, work
+from fastpipe.packing import pack, pack_run, record, work
 from fastpipe.packing.record import NAME, Record
 
 TARGETS = ["out", "out.zip", "out.tar", "s-{000..}.tar"]
@@ -33,8 +33,8 @@ def _few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two files in a task, and all is recorded at once; nothing waits for what other programs write to the disks."""
     monkeypatch.setattr(os, "sync", lambda: None, raising=False)
     monkeypatch.setattr(work, "FILES", 2)
-    monkeypatch.setattr(run, "FILES", 2)
-    monkeypatch.setattr(run, "COMMIT_S", 0.0)
+    monkeypatch.setattr(pack_run, "FILES", 2)
+    monkeypatch.setattr(pack_run, "COMMIT_S", 0.0)
 
 
 def target_in(place: Path, name: str) -> Path:
@@ -50,7 +50,7 @@ def everything(place: Path) -> dict[str, bytes]:
 def test_an_error_at_any_file(folder: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pack(folder, target_in(tmp_path / "whole", name), shard_samples=4)
     expected = everything(tmp_path / "whole")
-    take, taken = run._PackRun._take_rows, [0]
+    take, taken = pack_run.PackRun._take_rows, [0]
 
     def interrupted(self: Any, rows: Any) -> None:
         taken[0] += 1
@@ -58,7 +58,7 @@ def test_an_error_at_any_file(folder: Path, tmp_path: Path, name: str, monkeypat
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._PackRun, "_take_rows", interrupted)
+    monkeypatch.setattr(pack_run.PackRun, "_take_rows", interrupted)
     resumed = []
     for _ in range(20):
         try:
@@ -118,9 +118,9 @@ def _parts_in(record: Path) -> list[str]:
 
 _FORKS = """
 import os, sys
-from fastpipe.packing import pack, run, work
-run.COMMIT_S = 0.0
-run.FILES = work.FILES = 2
+from fastpipe.packing import pack, pack_run, work
+pack_run.COMMIT_S = 0.0
+pack_run.FILES = work.FILES = 2
 print("ready", flush=True)
 for line in sys.stdin:
     if not (child := os.fork()):
@@ -208,7 +208,7 @@ def test_a_disk_that_is_full_in_the_middle(folder: Path, tmp_path: Path, monkeyp
     """The system says ENOSPC, at each write in turn, of the archive and of its record."""
     pack(folder, tmp_path / "whole" / "out.zip")
     expected = everything(tmp_path / "whole")
-    write = run.OpenPart._put
+    write = pack_run.OpenPart._put
     commit = Record._write
     for full in range(9):
         count = [0]
@@ -217,14 +217,14 @@ def test_a_disk_that_is_full_in_the_middle(folder: Path, tmp_path: Path, monkeyp
             count[0] += 1
             if count[0] > full:
                 raise OSError(28, "No space left on device", "out.zip")
-            (write if isinstance(self, run.OpenPart) else commit)(self, data)
+            (write if isinstance(self, pack_run.OpenPart) else commit)(self, data)
 
-        monkeypatch.setattr(run.OpenPart, "_put", failing)
+        monkeypatch.setattr(pack_run.OpenPart, "_put", failing)
         monkeypatch.setattr(Record, "_write", failing)
         with pytest.raises(DatasetError, match=r"No space left.*(Nothing was written|the same command continues)"):
             pack(folder, tmp_path / f"{full}" / "out.zip", jobs=1)
         assert (tmp_path / f"{full}").exists() == (full > 1), "where nothing was done, nothing is left"
-        monkeypatch.setattr(run.OpenPart, "_put", write)
+        monkeypatch.setattr(pack_run.OpenPart, "_put", write)
         monkeypatch.setattr(Record, "_write", commit)
         pack(folder, tmp_path / f"{full}" / "out.zip", jobs=1)
         assert everything(tmp_path / f"{full}") == expected
@@ -233,7 +233,7 @@ def test_a_disk_that_is_full_in_the_middle(folder: Path, tmp_path: Path, monkeyp
 def test_shards_that_keep_their_names(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archives.shards(folder, tmp_path / "in", 3)
     pack(tmp_path / "in" / "*.tar", tmp_path / "whole")
-    take, taken = run._PackRun._take_rows, [0]
+    take, taken = pack_run.PackRun._take_rows, [0]
 
     def interrupted(self: Any, rows: Any) -> None:
         taken[0] += 1
@@ -241,7 +241,7 @@ def test_shards_that_keep_their_names(folder: Path, tmp_path: Path, monkeypatch:
             raise KeyboardInterrupt
         take(self, rows)
 
-    monkeypatch.setattr(run._PackRun, "_take_rows", interrupted)
+    monkeypatch.setattr(pack_run.PackRun, "_take_rows", interrupted)
     for _ in range(20):
         try:
             pack(tmp_path / "in" / "*.tar", tmp_path / "cut")

@@ -23,7 +23,7 @@ import fastpipe
 from fastpipe import readers
 from fastpipe.core import packed as format
 from fastpipe.errors import ConfigError, DatasetError
-from fastpipe.packing import conversions, pack, record, run, unpack
+from fastpipe.packing import conversions, pack, pack_run, record, unpack
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 
@@ -249,9 +249,9 @@ def test_a_list(folder: Path, tmp_path: Path) -> None:
     file.write_text("path,label\n" + "".join(f"{folder / path},{label}\n" for path, label in rows))
     given = fastpipe.ImageList(file, columns=("path", "label"))
     pack(file, tmp_path / "out")
-    listed = fastpipe.ImageList(tmp_path / "out" / run.LIST, columns=("path", "label"), root=tmp_path / "out")
+    listed = fastpipe.ImageList(tmp_path / "out" / pack_run.LIST, columns=("path", "label"), root=tmp_path / "out")
     assert_same(listed, given)
-    with open(tmp_path / "out" / run.LIST, newline="") as lines:
+    with open(tmp_path / "out" / pack_run.LIST, newline="") as lines:
         assert next(iter(csv.DictReader(lines))) == {"path": "dog/cmyk.jpg", "label": "7"}
     assert len(list((tmp_path / "out").rglob("*.fpj"))) == 2
     for name in ("out.tar", "out.zip", "{0..}.tar"):
@@ -281,13 +281,13 @@ def test_shards_keep_what_stands_beside_images(folder: Path, tmp_path: Path) -> 
 
 def test_a_member_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in shards that were drawn with replacement; both come, also where the run was interrupted between them."""
-    monkeypatch.setattr(run, "FILES", 1)
+    monkeypatch.setattr(pack_run, "FILES", 1)
     with tarfile.open(tmp_path / "in.tar", "w") as tar:
         for name in ("a.jpg", "b.jpg", "a.jpg", "a.cls", "b.jpg"):
             about, data = tarfile.TarInfo(name), corpus.jpeg(9, 9)
             about.size = len(data)
             tar.addfile(about, io.BytesIO(data))
-    take, taken = run._PackRun._take, [0]
+    take, taken = pack_run.PackRun._take, [0]
 
     def interrupted(self: Any, *arguments: Any) -> None:
         taken[0] += 1
@@ -295,7 +295,7 @@ def test_a_member_that_is_there_twice(tmp_path: Path, monkeypatch: pytest.Monkey
             raise KeyboardInterrupt
         take(self, *arguments)
 
-    monkeypatch.setattr(run._PackRun, "_take", interrupted)
+    monkeypatch.setattr(pack_run.PackRun, "_take", interrupted)
     with pytest.raises(KeyboardInterrupt):
         pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)
     pack(tmp_path / "in.tar", tmp_path / "out.tar", jobs=1)

@@ -13,7 +13,7 @@ from comparison import assert_same, contents
 
 import fastpipe
 from fastpipe.errors import ConfigError, DatasetError
-from fastpipe.packing import pack, run, unpack
+from fastpipe.packing import pack, pack_run, unpack
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:PIL")
 
@@ -26,7 +26,7 @@ def test_a_store_that_fails(folder: Path, tmp_path: Path, monkeypatch: pytest.Mo
         pack("memory://packing/train", tmp_path / "whole.zip")
         assert_same(fastpipe.ImageFolder(tmp_path / "whole.zip"), fastpipe.ImageFolder(folder))
         monkeypatch.setattr("fastpipe.packing.work.FILES", 2)
-        monkeypatch.setattr(run, "FILES", 2)
+        monkeypatch.setattr(pack_run, "FILES", 2)
         asked: list[str] = []
         read = fastpipe.RemoteSource.read_file
 
@@ -136,7 +136,7 @@ def test_changed_and_missing_files_are_errors(folder: Path, tmp_path: Path) -> N
 
 def test_two_at_once_are_refused(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[BaseException] = []
-    take = run._PackRun._take
+    take = pack_run.PackRun._take
 
     def other(self: Any, *arguments: Any) -> None:
         if not said:
@@ -145,7 +145,7 @@ def test_two_at_once_are_refused(folder: Path, tmp_path: Path, monkeypatch: pyte
             said.append(caught.value)
         take(self, *arguments)
 
-    monkeypatch.setattr(run._PackRun, "_take", other)
+    monkeypatch.setattr(pack_run.PackRun, "_take", other)
     assert pack(folder, tmp_path / "out.tar").files == 14
     assert said
 
