@@ -5,8 +5,6 @@ A packed image is the JPEG that was packed: that has its header, and comes back 
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from fastpipe.clock import uncounted
 from fastpipe.core.files import MAYBE_MPO, jpeg_end, read_header
 from fastpipe.core.library import available, status_text, why_not
@@ -27,34 +25,49 @@ class JpegOrPng:
         is_packed: whether the bytes are a packed image's.
     """
 
+    __slots__ = ("_end", "_head", "_header", "data", "is_packed", "stored")
+
     def __init__(self, data: bytes, stored: Header) -> None:
         self.data, self.stored = data, stored
         self.is_packed = stored.format == PACKED_FORMAT
+        self._head: bytes | None = None
+        self._header = None if self.is_packed else stored
+        self._end = -1
 
-    @cached_property
+    @property
     def head(self) -> bytes:
         """All bytes of a JPEG before its first scan's data; those of a PNG up to its end.
 
         Raises:
             DecodeError: the metadata of a packed image are damaged.
         """
-        if self.is_packed:
-            return unpack_head(self.data)
-        return self.data if self.stored.format == "PNG" else self.data[: self.stored.data_offset]
+        if self._head is None:
+            if self.is_packed:
+                self._head = unpack_head(self.data)
+            else:
+                self._head = self.data if self.stored.format == "PNG" else self.data[: self.stored.data_offset]
+        return self._head
 
-    @cached_property
+    @property
     def header(self) -> Header:
         """The header of the JPEG or PNG, also of one that is packed.
 
         Raises:
             DecodeError: the metadata of a packed image are damaged.
         """
-        if not self.is_packed:
-            return self.stored
-        header = read_header(self.head)
-        if not isinstance(header, Header):
-            raise DecodeError("<bytes>", PACKED_FORMAT, "core", status_text(header))
-        return header
+        if self._header is None:
+            header = read_header(self.head)
+            if not isinstance(header, Header):
+                raise DecodeError("<bytes>", PACKED_FORMAT, "core", status_text(header))
+            self._header = header
+        return self._header
+
+    @property
+    def end(self) -> int:
+        """The position after a JPEG's end marker: see `fastpipe.core.jpeg_end`. 0 for PNGs and packed images."""
+        if self._end < 0:
+            self._end = jpeg_end(self.data) if self.stored.format == "JPEG" else 0
+        return self._end
 
     @property
     def segments(self) -> bytes:
@@ -68,7 +81,7 @@ class JpegOrPng:
         """True if a JPEG is complete, so that every decoder reads it without an error. False for a PNG."""
         if self.is_packed:
             return is_whole(self.data)
-        return self.stored.format == "JPEG" and self.stored.plain and jpeg_end(self.data) > 0
+        return self.stored.plain and self.end > 0
 
 
 def jpeg_or_png(data: bytes, *, is_one_picture: bool = False) -> JpegOrPng | str:

@@ -13,13 +13,14 @@ import sys
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from struct import Struct
 from struct import error as StructError
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastpipe.hooks.faster_function import FasterFunction, counted
+from fastpipe.hooks.imports import import_at_first_use
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, before
 from fastpipe.hooks.png_chunks import has_colours, is_quiet
@@ -225,10 +226,13 @@ class _Decoder(FasterFunction):
 
     def make(self, *args: object, **kwargs: object) -> Pixels | str:
         """The image, or the reason why OpenCV has to make it."""
-        named = {**dict(zip(self._names, args, strict=False)), **kwargs}
-        if len(named) != len(args) + len(kwargs) or not named.keys() <= set(self._names):
-            return "other arguments"
-        given = self._encoded(**named)
+        if kwargs or len(args) > len(self._names):
+            named = {**dict(zip(self._names, args, strict=False)), **kwargs}
+            if len(named) != len(args) + len(kwargs) or not named.keys() <= set(self._names):
+                return "other arguments"
+            given = self._encoded(**named)
+        else:
+            given = self._encoded(*args)
         if isinstance(given, str):
             return given
         data, flags = given
@@ -273,11 +277,16 @@ def decode(data: bytes, wanted: _Wanted) -> Pixels | str:
 _COLORS = {1: ("L", "YCbCr"), 3: ("L", "YCbCr", "RGB", "P")}
 
 
+@cache
+def _core() -> ModuleType:
+    """The core, imported at the first image."""
+    return import_at_first_use("fastpipe.core")
+
+
 def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientation: int) -> Pixels | str:
     import numpy as np
 
-    from fastpipe import core
-
+    core = _core()
     height, width = header.size
     transposed, flipped, upended = _TURNS[orientation]
     job = core.thread_job()
@@ -379,6 +388,7 @@ def _grays(palette: bytes) -> bytes | None:
 # -- metadata
 
 _SOS, _APP0, _APP1, _FILL = 0xDA, 0xE0, 0xE1, 0xFF
+_APP0_MARKER, _APP1_MARKER = b"\xff\xe0", b"\xff\xe1"
 _length = Struct(">H").unpack_from
 _ihdr = Struct(">IIBBBBB").pack
 
@@ -389,6 +399,8 @@ def _exif_of_jpeg(data: bytes) -> bytes | None:
     None if libjpeg warns of the header, or if versions of OpenCV take different data for EXIF: the first APP1 segment
     from its seventh byte on, or the first one that begins with "Exif".
     """
+    if _APP1_MARKER not in data and data.rfind(_APP0_MARKER) <= 2:  # most files: one APP0, at their beginning, or none
+        return None if data.startswith(_APP0_MARKER, 2) and data.startswith(b"JFIF\0", 6) and data[11] != 1 else b""
     position, first, is_odd = 2, b"", False
     while (marker := data[position + 1]) != _SOS:
         end = position + (1 if marker == _FILL else 2 + _length(data, position + 2)[0])

@@ -82,6 +82,8 @@ class LazyFile(_Base):
     _fastpipe_check: Check | None = None
     _fastpipe_on_mistake: OnMistake | None = None
     _fastpipe_on_refusal: OnRefusal | None = None
+    _fastpipe_end = 0
+    """The position after a JPEG's end marker, once the file has been read."""
     _fastpipe_refusal = ""
     """Why the core doesn't decode the file, once it has been read."""
     _fastpipe_gave_array = False
@@ -146,6 +148,7 @@ class LazyFile(_Base):
         open_by_pillow = partial(_opened, self._fastpipe_pillow, self.filename)
         encoded, on_mistake = Encoded(data, header, name), self._fastpipe_on_mistake
         source = LazySource(encoded, 1, open_by_pillow, self._fastpipe_check, on_mistake, is_sound)
+        self._fastpipe_end = found.end
         BYTES.add(source, len(data))
         return source
 
@@ -275,7 +278,7 @@ class LazyFile(_Base):
 
     def _end_of(self, data: bytes, header: Header) -> int:
         """Where Pillow stops reading the file: it reads a JPEG in blocks, up to the one with the end marker."""
-        blocks = -(-core.jpeg_end(data) // self.decodermaxblock)
+        blocks = -(-self._fastpipe_end // self.decodermaxblock)
         return min(len(data), blocks * self.decodermaxblock)
 
     def _decode(self) -> None:

@@ -119,7 +119,7 @@ def test_damaged_files_give_the_same_messages(seed: int, capfd: pytest.CaptureFi
     assert count > 20
 
 
-@pytest.mark.parametrize("text", ["scan", "data", "revision"])
+@pytest.mark.parametrize("text", ["scan", "data", "revision", "second"])
 def test_what_libjpeg_warns_about(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     data = corpus.jpeg(30, 40)
     scan = data.index(b"\xff\xda")
@@ -128,6 +128,7 @@ def test_what_libjpeg_warns_about(text: str, capfd: pytest.CaptureFixture[str]) 
         "scan": data[: end - 2] + b"\x3e" + data[end - 1 :],
         "data": data[:-2] + bytes(20) + data[-2:],
         "revision": data.replace(b"JFIF\0\1", b"JFIF\0\5"),
+        "second": data[:20] + data[2:20].replace(b"JFIF\0\1", b"JFIF\0\5") + data[20:],
     }[text]
     before = images_of_imdecode()
     _, messages = _captured(capfd, data, 1)
