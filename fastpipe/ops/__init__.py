@@ -8,6 +8,16 @@ from typing import TYPE_CHECKING
 from fastpipe.lazy_names import imported_lazily
 
 if TYPE_CHECKING:
+    from fastpipe.ops.after_tensor import (
+        AsTvImage,
+        PilOperation,
+        TensorOperation,
+        ToDtype,
+        ToFloatTensor,
+        ToImage,
+        ToPureTensor,
+        ahead_of,
+    )
     from fastpipe.ops.base import (
         EXACT,
         OWN,
@@ -23,6 +33,7 @@ if TYPE_CHECKING:
         memo_of,
         register,
     )
+    from fastpipe.ops.before_tensor import Layout, PermuteChannels, layout_after
     from fastpipe.ops.color import (
         AdjustBrightness,
         AdjustContrast,
@@ -76,19 +87,8 @@ if TYPE_CHECKING:
         pad_by,
         resize_to,
     )
-    from fastpipe.ops.on_tensor import BY_PIXEL, as_tensor_operation, tensor_operation
-    from fastpipe.ops.tensor_pixels import Layout, PermuteChannels, layout_after
+    from fastpipe.ops.tensor_function import BY_PIXEL, as_tensor_operation, tensor_operation
     from fastpipe.ops.tensor_shape import TensorShape
-    from fastpipe.ops.tensors import (
-        AsTvImage,
-        PilOperation,
-        TensorOperation,
-        ToDtype,
-        ToFloatTensor,
-        ToImage,
-        ToPureTensor,
-        ahead_of,
-    )
     from fastpipe.ops.warps import (
         Affine,
         AffineBy,
@@ -259,18 +259,18 @@ _HOMES = {
         "pad_by",
         "resize_to",
     ),
-    "on_tensor": (
+    "tensor_function": (
         "BY_PIXEL",
         "as_tensor_operation",
         "tensor_operation",
     ),
-    "tensor_pixels": (
+    "before_tensor": (
         "Layout",
         "PermuteChannels",
         "layout_after",
     ),
     "tensor_shape": ("TensorShape",),
-    "tensors": (
+    "after_tensor": (
         "AsTvImage",
         "PilOperation",
         "TensorOperation",

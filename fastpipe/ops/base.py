@@ -104,7 +104,7 @@ class Memo:
         jobs: whole jobs on images in memory, by the images' layout; False if there can be none. An operation's job is
             made for the second image, so its first value is None. The attribute is None if the work isn't the same for
             all images of a layout.
-        on_tensor: the operations that do the same on tensors; see `fastpipe.ops.on_tensor`.
+        on_tensor: the operations that do the same on tensors; see `fastpipe.ops.tensor_function`.
     """
 
     __slots__ = ("jobs", "on_tensor", "packed")

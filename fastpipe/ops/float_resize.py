@@ -13,11 +13,11 @@ from PIL import Image
 
 from fastpipe import core
 from fastpipe.core.planes import FloatResize
+from fastpipe.ops.after_tensor import TensorOperation
 from fastpipe.ops.base import Operation
 from fastpipe.ops.conversion import Normalize, PilToTensor, TensorConversion, ToNormalizedTensor
 from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Resize, VFlip, makes_no_pixels
 from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.ops.tensors import TensorOperation
 from fastpipe.tensor_kernels import floats
 from fastpipe.types import Box, ImageShape, Size, Step
 

@@ -18,7 +18,7 @@ from torchvision_here import module
 import fastpipe
 from fastpipe import core
 from fastpipe.core import Filter, Kind, PassOrder, TensorRounding
-from fastpipe.ops import tensor_pixels
+from fastpipe.ops import before_tensor
 from fastpipe.tensor_kernels import v2_tensors
 from fastpipe.types import ImageShape
 
@@ -221,7 +221,7 @@ AFFINES = st.fixed_dictionaries(
 def test_affine(context: core.Context, flags: int, batch: torch.Tensor, arguments: dict[str, Any]) -> None:
     if batch.shape[1] == 1 and arguments["fill"] is not None:
         arguments["fill"] = arguments["fill"][:1]
-    step, shape = tensor_pixels.OnPixels("affine", arguments), ImageShape(*batch.shape[-2:], batch.shape[1])
+    step, shape = before_tensor.OnPixels("affine", arguments), ImageShape(*batch.shape[-2:], batch.shape[1])
     if not step.to_core(core.Job(), shape):  # this torch samples otherwise, or the core without FMA
         return
 

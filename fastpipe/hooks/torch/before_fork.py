@@ -29,7 +29,7 @@ _NEEDED = (
     "fastpipe.hooks.torch.known_batches",
     "fastpipe.hooks.torch.type_calls",
     "fastpipe.ops.float_resize",
-    "fastpipe.ops.on_tensor",
+    "fastpipe.ops.tensor_function",
     "fastpipe.ops.warps",
     "fastpipe.pillow.files",
     "fastpipe.pillow.image_tensors",

@@ -23,7 +23,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _regis
 from fastpipe import ops
 from fastpipe.ops.base import Arguments
 from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.ops.on_tensor import MOVES
+from fastpipe.ops.tensor_function import MOVES
 from fastpipe.ops.warps import PerspectiveBy
 from fastpipe.tensor_kernels.v2_tensors import BILINEAR, NEAREST, mode_of, rotated_size
 from fastpipe.transforms.sized_image import SizedImage, Untraceable

@@ -21,7 +21,7 @@ from torchvision.transforms.v2.functional._utils import _KERNEL_REGISTRY, _regis
 
 from fastpipe import ops
 from fastpipe.errors import DatasetError
-from fastpipe.ops.on_tensor import MOVES
+from fastpipe.ops.tensor_function import MOVES
 from fastpipe.rng.torch_patch import torch_draws_from
 from fastpipe.tensor_kernels.v2_tensors import NEAREST, rotated_size
 from fastpipe.transforms.sized_image import Untraceable

@@ -16,7 +16,7 @@ from torchvision import tv_tensors
 from v2_pipelines import same
 
 from fastpipe.ops import TensorShape, tensor_operation
-from fastpipe.ops.tensor_pixels import TensorPad
+from fastpipe.ops.before_tensor import TensorPad
 from fastpipe.transforms import v2
 
 FORMATS = ["XYXY", "XYWH", "CXCYWH"]

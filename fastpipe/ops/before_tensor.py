@@ -1,4 +1,4 @@
-"""torchvision's tensor backend on uint8 images, as operations on pixels ``(H, W, C)``.
+"""torchvision's tensor backend on uint8 images, as operations on pixels ``(H, W, C)`` before the conversion.
 
 A v2 pipeline that begins with ``ToImage`` computes with tensors, whose bytes differ from Pillow's. These operations run
 before the conversion to a tensor, so that the core makes a sample from its file, and give the tensor's bytes. They run
@@ -19,12 +19,12 @@ import torch
 
 from fastpipe import core
 from fastpipe.kernels.arrays import UInt8Array, by_core, channels
+from fastpipe.ops.after_tensor import FunctionOfV2
 from fastpipe.ops.base import Arguments, Operation, on_array_by_core
 from fastpipe.ops.color import LookUp
 from fastpipe.ops.filters import GaussianBlurOfV2
 from fastpipe.ops.geometry import CenterCrop, Crop, Pad, Resize, ResizeWindow, makes_no_pixels, resized
 from fastpipe.ops.interpolation import InterpolationMode
-from fastpipe.ops.tensors import FunctionOfV2
 from fastpipe.tensor_kernels.v2_tensors import (
     COLORS,
     FILTERS,

@@ -1,4 +1,4 @@
-"""Operations that torchvision's v2 has and v1 lacks: functions on tensors, and conversions between classes of images.
+"""Operations of torchvision's v2 that run on tensors, after the conversion, and conversions between classes of images.
 
 A v2 pipeline may convert the image to a tensor first and resize the tensor, which gives other pixels than Pillow. So a
 transform on a tensor draws a `TensorOperation`, which calls torchvision's function. If that only moves pixels, or maps

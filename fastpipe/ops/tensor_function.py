@@ -1,4 +1,4 @@
-"""Converts a function of torchvision's v2 on a tensor to an operation.
+"""Converts a function of torchvision's v2 on a tensor to an operation, before or after the conversion to a tensor.
 
 Right after the conversion to a tensor, a function that gives the same bytes on pixels becomes an operation on pixels,
 which runs before the conversion. Any other function becomes a `TensorOperation`.
@@ -11,12 +11,9 @@ from functools import partial
 
 import torch
 
+from fastpipe.ops.after_tensor import TensorOperation
 from fastpipe.ops.base import Arguments, Operation, interned, interned_if_hashable, interned_once, memo_of
-from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
-from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
-from fastpipe.ops.interpolation import interpolation_of
-from fastpipe.ops.sizes import padding_ltrb
-from fastpipe.ops.tensor_pixels import (
+from fastpipe.ops.before_tensor import (
     ON_PIXELS,
     OnPixels,
     PermuteChannels,
@@ -25,8 +22,11 @@ from fastpipe.ops.tensor_pixels import (
     TensorResize,
     as_theirs,
 )
+from fastpipe.ops.color import AdjustBrightness, Invert, Posterize, Solarize, TableOperation
+from fastpipe.ops.geometry import CenterCrop, Crop, HFlip, Pad, Resize, VFlip
+from fastpipe.ops.interpolation import interpolation_of
+from fastpipe.ops.sizes import padding_ltrb
 from fastpipe.ops.tensor_shape import TensorShape
-from fastpipe.ops.tensors import TensorOperation
 from fastpipe.tensor_kernels.v2_tensors import quarter_turns, resizes_natively
 from fastpipe.torch_modes import computes_by_default
 from fastpipe.types import ImageShape
