@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fastpipe.datasets.bad_files import BadFileRecord
 from fastpipe.executor import BatchExecutor, Row, SharedEpoch
 from fastpipe.transforms.pipeline import Pipeline
+from fastpipe.transforms.unchanged import Unchanged
 
 
 @dataclass
@@ -18,6 +19,7 @@ class PrivateState:
     record: BadFileRecord | None = None  # which samples were bad; None until one is needed
     executor: BatchExecutor | None = None  # makes the samples; each process makes its own, and its own `pipeline`
     pipeline: Pipeline | None = None  # the compiled transform
+    unchanged: Unchanged | None = None  # whether the transform is as it was when `pipeline` was compiled
     times: Row | None = None  # the row that the executor adds its stages' times to; None if times aren't measured
     # called in a loader's worker with the index of each sample that it begins, so that a stall can name its file
     on_begin: Callable[[int], None] | None = None

@@ -46,7 +46,7 @@ def drawable(transform: object) -> bool:
     if own_answer is not None:
         return bool(own_answer(transform))
     cls: object = type(transform)
-    methods = _methods_to_keep(cls)
+    methods = methods_to_keep(cls)
     if methods is None or not methods.isdisjoint(own := own_attributes(transform)):
         return False
     if own.get("_forward_hooks") or own.get("_forward_pre_hooks"):
@@ -63,7 +63,7 @@ def own_method(transform: object, name: str) -> Callable[..., bool] | None:
 
 
 @lru_cache(maxsize=512)
-def _methods_to_keep(cls: type) -> frozenset[str] | None:
+def methods_to_keep(cls: type) -> frozenset[str] | None:
     """The methods that an instance may not replace, so that it stays drawable; None if the class isn't drawable."""
     lineage = bases_of(cls)
     draws = ("draw" in own_attributes(base) or (_is_ours(base) and hasattr(base, "draw")) for base in lineage)

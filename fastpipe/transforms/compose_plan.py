@@ -9,20 +9,18 @@ was a bug in fastpipe, and its error is raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from operator import is_
 from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image
-from torch.nn.modules import module as _modules
 from torch.utils.data import get_worker_info
 
 from fastpipe.errors import PlanError
 from fastpipe.mistakes import attempt, raise_mistake
 from fastpipe.pending import is_pending
-from fastpipe.plain_lookup import are_same, attribute_of_class, own_attribute, own_attributes
+from fastpipe.plain_lookup import attribute_of_class, own_attribute
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
@@ -30,12 +28,10 @@ from fastpipe.rng import drawing
 from fastpipe.torch_modes import torch_modes_active
 from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
-from fastpipe.transforms.pipeline import LISTS, Pipeline, all_within, drawn_from, flatten, members_within
+from fastpipe.transforms.pipeline import LISTS, Pipeline, drawn_from, flatten
 from fastpipe.transforms.sized_image import Untraceable
+from fastpipe.transforms.unchanged import Unchanged, forget_changed_classes
 from fastpipe.types import Generators, ImageShape, ImageTransform, Step
-
-_GLOBAL_HOOKS = [getattr(_modules, f"_global_forward_{name}hooks", None) for name in ("", "pre_")]
-"""torch's dicts of hooks of all modules; None for one that this torch lacks."""
 
 MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, LoadedImage], object]"
 """Makes the result of steps that were drawn for an image of a given shape."""
@@ -52,32 +48,19 @@ class ComposePlan:
         draws: whether any transforms are drawn.
     """
 
-    __slots__ = ("_composites", "_dicts", "_fills_by_class", "_lengths", "_members", "_transforms", "draws", "runs")
+    __slots__ = ("_fills_by_class", "_unchanged", "draws", "runs")
 
     def __init__(self, transforms: Iterable[object]) -> None:
-        self._transforms = tuple(transforms)
-        self.runs = tuple(pipelines_of([member for transform in self._transforms for member in flatten(transform)]))
-        within = [one for transform in self._transforms for one in all_within(transform)]
-        self._fills_by_class = any(map(fills_by_class, within))
-        self._composites = [one for one in within if members_within(one)]
-        self._members = list(map(members_within, self._composites))
-        # A method or a hook that is set on an instance makes one of these dicts longer.
-        watched: list[Sized] = [hooks for hooks in _GLOBAL_HOOKS if hooks is not None]
-        self.draws = None not in _GLOBAL_HOOKS and any(run.drawn for run in self.runs) and not any(watched)
-        for one in within:
-            own = own_attributes(one)
-            watched += [own, *(own[name] for name in ("_forward_hooks", "_forward_pre_hooks") if name in own)]
-        self._dicts = watched
-        self._lengths = list(map(len, watched))
+        transforms = tuple(transforms)
+        forget_changed_classes(transforms)
+        self.runs = tuple(pipelines_of([member for transform in transforms for member in flatten(transform)]))
+        self._unchanged = Unchanged(transforms)
+        self._fills_by_class = any(map(fills_by_class, self._unchanged.within))
+        self.draws = any(run.drawn for run in self.runs)
 
     def holds(self, transforms: Sequence[object]) -> bool:
         """True if the transforms, and those they contain, are the same as when the plan was made."""
-        return (
-            len(transforms) == len(self._transforms)
-            and all(map(is_, transforms, self._transforms))  # an equal one may do something else
-            and list(map(len, self._dicts)) == self._lengths
-            and (not self._composites or all(map(are_same, map(members_within, self._composites), self._members)))
-        )
+        return self._unchanged.holds(transforms)
 
     def takes(self, image: object) -> bool:
         """True if the image's class is the one for which the transforms are drawn, or makes no difference."""

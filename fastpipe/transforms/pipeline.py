@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import torch
+from torch.nn.modules import module as _modules
 
-from fastpipe.plain_lookup import are_same, class_attribute, module_of, modules_of, own_attribute, own_attributes
+from fastpipe.plain_lookup import class_attribute, module_of, modules_of, own_attribute, own_attributes
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import UsersDraw, drawable, draws_from_stream, own_method
 from fastpipe.transforms.adapters import planned, recipe_of
@@ -34,8 +35,6 @@ class Pipeline:
     drawn: tuple[ImageTransform, ...]
     unplanned: tuple[ImageTransform, ...]
     draws_from_python: bool = field(init=False, repr=False, compare=False)
-    # All members: `drawn`, then `unplanned`.
-    _members: tuple[object, ...] = field(init=False, repr=False, compare=False)
     # For each of `drawn`: its draw method, whether that takes streams, and whether a later draw depends on the shape.
     _draws: tuple[tuple[_Draw, bool, bool], ...] = field(init=False, repr=False, compare=False)
     # For each of `drawn`: its draw method if it draws no random numbers; else None.
@@ -52,17 +51,8 @@ class Pipeline:
         )
         object.__setattr__(self, "_draws", tuple(draws))  # frozen
         object.__setattr__(self, "_fixed", tuple(one.draw if _draws_nothing(one) else None for one in adapted))
-        object.__setattr__(self, "_members", (*self.drawn, *self.unplanned))
         within = [planned(one) for transform in self.drawn for one in all_within(transform)]
         object.__setattr__(self, "draws_from_python", any(map(_draws_from_python, within)))
-
-    def is_of(self, transform: object) -> bool:
-        """True if this was compiled from the transform, and neither it nor its `Compose`'s list has changed."""
-        known = self._members
-        inner = members_of(transform)
-        members: Sequence[object] = (transform,) if inner is None else inner
-        # There may be a nested Compose.
-        return are_same(members, known) or are_same(tuple(flatten(transform)), known)
 
     def draw(self, shape: ImageShape, generators: Generators | None = None) -> Recipe:
         """Draws the recipe for an image; see `steps` for the arguments."""
@@ -118,6 +108,13 @@ def _draws_from_python(transform: object) -> bool:
 
 
 LISTS = (list, tuple, torch.nn.ModuleList)
+GLOBAL_HOOKS = [getattr(_modules, f"_global_forward_{name}hooks", None) for name in ("", "pre_")]
+"""torch's dicts of hooks of all modules; None for one that this torch lacks."""
+
+
+def any_global_hooks() -> bool:
+    """True if torch calls a user's function for each module, or may: then only the modules themselves can run."""
+    return None in GLOBAL_HOOKS or any(GLOBAL_HOOKS)
 
 
 def is_of_v2(adapted: object) -> bool:
@@ -185,6 +182,8 @@ def compile_pipeline(transform: object, *, v2_alone: bool = False) -> Pipeline:
         transform: a transform, or a `Compose`.
         v2_alone: only plan v2's transforms, because others can't handle boxes.
     """
+    if any_global_hooks():
+        return Pipeline((), () if transform is None else (cast(ImageTransform, transform),))
     members = tuple(flatten(transform))
     cut = drawn_from(members, 0, v2_alone=v2_alone)
     return Pipeline(members[:cut], members[cut:])
@@ -195,6 +194,8 @@ def drawn_from(members: Sequence[object], start: int, *, v2_alone: bool = False)
 
     v1 and v2 represent a converted image differently, so a plan has transforms of only one of them.
     """
+    if any_global_hooks():
+        return start
     of_v2 = True if v2_alone else None
     for end in range(start, len(members)):
         member = planned(members[end])

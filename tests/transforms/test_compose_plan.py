@@ -339,6 +339,77 @@ def test_hooks_and_methods_that_come_later(programs: list[Any]) -> None:
     assert seen[-1] == "inner"
 
 
+def _set_forward(compose: Any) -> None:
+    compose.transforms[0].forward = lambda image: image
+
+
+def _set_forward_of_class(compose: Any) -> None:
+    type(compose.transforms[0]).forward = lambda self, image: image
+
+
+def _set_call_of_class(compose: Any) -> None:
+    type(compose.transforms[0]).__call__ = lambda self, image: image
+
+
+def _set_parameters_of_class(compose: Any) -> None:
+    type(compose.transforms[1]).get_params = staticmethod(lambda image, size: (3, 1, *size))
+
+
+def _set_class(compose: Any) -> None:
+    compose.transforms[0].__class__ = type(compose.transforms[0]).vertical
+
+
+def _hook(compose: Any) -> None:
+    compose.transforms[0].register_forward_hook(lambda module, given, result: given[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_set_forward, _set_forward_of_class, _set_call_of_class, _set_parameters_of_class, _set_class, _hook],
+    ids=lambda change: change.__name__,
+)
+@pytest.mark.parametrize("is_file", [False, True], ids=["call", "dataset"])
+def test_what_is_set_on_transforms_and_their_classes_later(change: Any, is_file: bool, tmp_path: Any) -> None:
+    picture_of_file = as_pil(picture(61, 83))
+    path = str(tmp_path / "a.png")
+    picture_of_file.save(path)
+
+    def shown(module: Any, as_dataset: bool) -> list[Any]:
+        class Flip(module.RandomHorizontalFlip):  # type: ignore[misc]
+            vertical = module.RandomVerticalFlip
+
+        class Crop(module.RandomCrop):  # type: ignore[misc]
+            pass
+
+        compose = module.Compose([Flip(1), Crop((20, 30)), module.ToTensor()])
+        dataset = fastpipe.ImageList(([path], [0]), transform=compose) if as_dataset else None
+        torch.manual_seed(3)
+        results = []
+        for turn in range(3):
+            results.append(compose(picture_of_file) if dataset is None else dataset[0][0])
+            if turn == 0:
+                change(compose)
+        return [*results, torch.get_rng_state()]
+
+    assert_same(shown(T, is_file), shown(V, False))
+    assert_same(shown(V, is_file), shown(V, False))  # torchvision's own objects in our dataset
+
+
+def test_a_hook_of_all_modules_that_comes_later(tmp_path: Any) -> None:
+    picture_of_file = as_pil(picture(61, 83))
+    path = str(tmp_path / "a.png")
+    picture_of_file.save(path)
+    for module in (T, V):
+        dataset = fastpipe.ImageList(
+            ([path], [0]), transform=module.Compose([module.Resize((9, 8)), module.ToTensor()])
+        )
+        dataset[0]
+        seen: list[Any] = []
+        with torch.nn.modules.module.register_module_forward_hook(lambda one, given, result: seen.append(one)):  # noqa: B023
+            dataset[0]
+        assert seen == [dataset.transform.transforms[0]]  # type: ignore[union-attr]
+
+
 def test_subclasses(programs: list[Any]) -> None:
     class Upside(T.RandomHorizontalFlip):
         def forward(self, image: Any) -> Any:
