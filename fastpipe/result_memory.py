@@ -54,13 +54,18 @@ class BatchResults:
         """Adds a tensor without pixels, which takes no memory yet."""
 
 
-_thread = threading.local()
+class _Thread(threading.local):
+    """The `BatchResults` of a thread's `results_in` block; a missing attribute takes time."""
+
+    results: BatchResults | None = None
+
+
+_thread = _Thread()
 
 
 def batch_results() -> BatchResults | None:
     """The `BatchResults` of this thread's `results_in` block; None outside of one."""
-    results: BatchResults | None = getattr(_thread, "results", None)
-    return results
+    return _thread.results
 
 
 @contextmanager

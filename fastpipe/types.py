@@ -198,7 +198,8 @@ class Box(NamedTuple):
 
     @property
     def size(self) -> Size:
-        return Size(self.height, self.width)
+        size: Size = new_namedtuple(Size, (self.height, self.width))
+        return size
 
     @property
     def bottom(self) -> int:
@@ -231,7 +232,8 @@ class ImageShape(NamedTuple):
 
     @property
     def size(self) -> Size:
-        return Size(self.height, self.width)
+        size: Size = new_namedtuple(Size, (self.height, self.width))
+        return size
 
 
 class Header(NamedTuple):
@@ -273,7 +275,8 @@ class Header(NamedTuple):
 
     @property
     def size(self) -> Size:
-        return Size(self.height, self.width)
+        size: Size = new_namedtuple(Size, (self.height, self.width))
+        return size
 
 
 PythonState: TypeAlias = tuple[object, ...]

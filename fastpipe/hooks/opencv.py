@@ -308,7 +308,7 @@ def _decoded(data: bytes, header: Header, channels: int, is_rgb: bool, orientati
     job.raw.indices = False
     core.give_back(job)
     if status:
-        return core.status_text(status)
+        return str(core.status_text(status))
     return "files that libjpeg warns about" if warned else pixels
 
 
