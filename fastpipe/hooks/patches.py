@@ -78,7 +78,7 @@ class Patches:
         self.active = True
         self._replaced: list[tuple[object, str, object, bool, object]] = []
         self._at_undo: list[Callable[[], object]] = []
-        self._done: set[Callable[[Patches], object]] = set()
+        self._done: dict[Callable[[Patches], object], bool] = {}
 
     def wrap(
         self,
@@ -182,12 +182,15 @@ class Patches:
                 names_there += [f"{name}.{own}" for own, value in [*vars(module).items()] if id(value) in plain]
         return sorted(names_there)
 
-    def once(self, change: Callable[[Patches], object], module: str, what: str) -> None:
-        """Calls a function with these patches, as a `piece`, unless it has been called with them."""
+    def once(self, change: Callable[[Patches], object], module: str, what: str) -> bool:
+        """Calls a function with these patches, as a `piece`, unless it has been called; True if it didn't raise."""
         if change not in self._done:
+            is_made = False
             with self.piece(module, what):
                 change(self)
-            self._done.add(change)
+                is_made = True
+            self._done[change] = is_made
+        return self._done[change]
 
     def at_undo(self, function: Callable[[], object]) -> None:
         """Makes `undo` call a function, for other changes."""

@@ -36,8 +36,7 @@ def _replacing(name: str, patches: Patches) -> Callable[[Function], Function]:
                 from fastpipe.hooks.torchvision.tensor_files import TensorFiles
 
                 files = TensorFiles(name, plain)
-            record_functions(patches)
-            return files.open(args, kwargs)
+            return files.open(args, kwargs, is_recorded=record_functions(patches))
 
         return decode
 

@@ -31,16 +31,18 @@ _V2 = "torchvision.transforms.v2.functional"
 # -- functions
 
 
-def record_functions(patches: Patches) -> None:
+def record_functions(patches: Patches) -> bool:
     """Makes v2's functions record their work on pending tensors, if v2 has been imported.
 
     Called before a pending tensor is returned.
 
     Args:
         patches: hold the replacements.
+
+    Returns:
+        False if v2 has been imported, and is of a version whose work can't be recorded.
     """
-    if _V2 in sys.modules:
-        patches.once(_record_functions, "torchvision", f"{_V2} on tensors without pixels")
+    return _V2 not in sys.modules or patches.once(_record_functions, "torchvision", f"{_V2} on tensors without pixels")
 
 
 def _record_functions(patches: Patches) -> None:

@@ -98,10 +98,18 @@ class TensorFiles:
     def __init__(self, name: str, plain: Function) -> None:
         self._name, self._plain = name, plain
 
-    def open(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
-        """The function's result, pending if possible; otherwise torchvision's result, or its error."""
+    def open(self, args: tuple[object, ...], kwargs: dict[str, object], is_recorded: bool = True) -> object:
+        """The function's result, pending if possible; otherwise torchvision's result, or its error.
+
+        Args:
+            args, kwargs: of the call.
+            is_recorded: False if v2's functions would ask for the pixels at once: then torchvision decodes as fast.
+        """
         site = LEDGER.site("function", f"torchvision.io.{self._name}")
         plain = partial(self._plain, *args, **kwargs)
+        if not is_recorded:
+            site.count_plain("torchvision's v2 isn't accelerated")
+            return plain()
         result = attempt(partial(self._tried, site, args, kwargs), plain, site.count_failed)
         if not isinstance(result, _Left):
             return result

@@ -39,8 +39,9 @@ from torchvision_here import module
 
 import fastpipe
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.patches import OtherVersionError
 from fastpipe.hooks.torch.tensors import with_ordinary_tensors
-from fastpipe.hooks.torchvision import tensor_files
+from fastpipe.hooks.torchvision import pending_tensors, tensor_files
 from fastpipe.plain_way import plainly
 from fastpipe.program import pending_work
 
@@ -172,6 +173,17 @@ def test_sixteen_bits_are_torchvisions(kind: int) -> None:
         assert outcome(lambda damaged=damaged: opened(damaged)) == outcome(
             lambda damaged=damaged: plainly_opened(damaged)
         )
+
+
+def test_files_are_left_to_torchvision_where_v2_isnt_accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(patches: object) -> None:
+        raise OtherVersionError("it is of another version")
+
+    monkeypatch.setattr(pending_tensors, "_record_functions", refuse)
+    image = opened()
+    assert not fastpipe.is_pending(image)
+    assert shown(image) == shown(plainly_opened())
+    assert "torchvision's v2 isn't accelerated" in {r for site in fastpipe.report().sites for r in site.left}
 
 
 @pytest.mark.needs_core
