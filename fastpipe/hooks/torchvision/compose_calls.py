@@ -78,10 +78,10 @@ class ComposeCalls:
         if not isinstance(members, plans.LISTS):
             return None
         if self._call is None or self._originals is None or not self._call.holds(members):
+            from fastpipe.transforms.pipeline import all_within
+
             self._call, self._ours, self._call_users = plans.ComposePlan(members), None, None
-            self._originals = _originals_of(
-                frozenset(type(one) for member in members for one in plans.all_within(member))
-            )
+            self._originals = _originals_of(frozenset(type(one) for member in members for one in all_within(member)))
             self._why_unknown = "" if self._call.draws else _why_unknown(members)
         if not self._call.draws:
             self.site.count_plain(self._why_unknown)
