@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
+from struct import Struct
 from typing import NamedTuple
 
 import torch
@@ -119,6 +120,9 @@ class TensorFiles:
 
     def _tried(self, site: Site, args: tuple[object, ...], kwargs: dict[str, object]) -> torch.Tensor | _Left:
         """The pending tensor, counted; or what torchvision's function is called with instead, and why."""
+        small = _why_small(args[0] if args else kwargs.get("input"))
+        if small:  # asked first, as torchvision takes no longer for such a file than the questions below
+            return _Left(small)
         names = _ARGUMENTS[self._name]
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         if len(args) > len(names) or not given.keys() <= set(names) or "input" not in given:
@@ -148,8 +152,6 @@ class TensorFiles:
         if type(given) is torch.Tensor:
             if given.dtype != torch.uint8 or given.ndim != 1 or not given.is_cpu or not given.is_contiguous():
                 return "not a tensor of bytes in a row"
-            if given.numel() < LEAST_BYTES:
-                return f"a file of less than {LEAST_BYTES:,} bytes, which torchvision decodes as fast"
             array = given.numpy()
             known = array[: len(PACKED_SIGNATURE)].tobytes().startswith(_MAGIC[self._name])
             return array.tobytes() if known else "neither a JPEG nor a PNG"
@@ -183,7 +185,7 @@ class TensorFiles:
             return "a JPEG in 4:4:0, whose chroma older versions of torchvision's libjpeg don't smooth"
         pixels, limit = header.height * header.width, readers.pixel_limit()
         if pixels < LEAST_PIXELS:
-            return f"an image of less than {LEAST_PIXELS:,} pixels, which torchvision decodes as fast"
+            return _few_pixels()
         channels = _channels_of(header, mode)
         if not channels:
             return f"mode {mode} of a {header.color_space} {header.format}"
@@ -229,6 +231,30 @@ def _of_sixteen_bits(
     if not site.is_check_due():
         return result
     return check_value(site, result, clock() - begun, library, OTHER_VALUES.format("an image of 16 bits"))
+
+
+def _why_small(given: object) -> str:
+    """Why torchvision decodes a tensor of bytes as fast, as far as its first bytes tell; empty for anything else."""
+    if type(given) is not torch.Tensor:
+        return ""
+    length = given.numel()
+    if length < LEAST_BYTES:
+        return f"a file of less than {LEAST_BYTES:,} bytes, which torchvision decodes as fast"
+    if length < 4 * LEAST_PIXELS and given.dtype == torch.uint8 and given.ndim == 1 and given.is_cpu:
+        start = given.numpy()[:24].tobytes()
+        if start.startswith(_PNG_START):
+            width, height = _png_size(start, len(_PNG_START))
+            if width * height < LEAST_PIXELS:
+                return _few_pixels()
+    return ""
+
+
+_PNG_START = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
+_png_size = Struct(">2I").unpack_from
+
+
+def _few_pixels() -> str:
+    return f"an image of less than {LEAST_PIXELS:,} pixels, which torchvision decodes as fast"
 
 
 def _as_tensor(data: bytes) -> torch.Tensor:
@@ -279,8 +305,8 @@ def restored(given: object) -> object:
     data = None
     if type(given) is torch.Tensor:
         if given.dtype == torch.uint8 and given.ndim == 1 and given.is_cpu:
-            start = given[: len(PACKED_SIGNATURE)]
-            data = given.numpy().tobytes() if is_packed(start.numpy().tobytes()) else None
+            array = given.numpy()  # a view; a slice of the tensor would take longer
+            data = array.tobytes() if is_packed(array[: len(PACKED_SIGNATURE)].tobytes()) else None
     elif isinstance(given, (str, os.PathLike)) and _TAKES_NAMES:
         data = _packed_bytes(str(given))
     if data is None:

@@ -191,6 +191,13 @@ def test_small_images_are_left_to_torchvision(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 1 << 15)
     assert not fastpipe.is_pending(opened(corpus.jpeg(100, 300)))
     assert fastpipe.is_pending(opened(corpus.jpeg(200, 300)))
+    for height, width in ((100, 300), (1, 4000), (32767, 1), (200, 300)):
+        data = corpus.save(Image.fromarray(corpus.photo(height, width)), "PNG")
+        image = opened(data)
+        assert fastpipe.is_pending(image) == (height * width >= 1 << 15)
+        assert shown(image) == shown(plainly_opened(data))
+    reasons = {reason for site in fastpipe.report().sites for reason in site.left}
+    assert "an image of less than 32,768 pixels, which torchvision decodes as fast" in reasons
     monkeypatch.setattr(tensor_files, "LEAST_BYTES", 1 << 20)
     assert not fastpipe.is_pending(opened(corpus.jpeg(200, 300)))
 
