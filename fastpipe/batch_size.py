@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastpipe.foreign_code import outcome_of
 from fastpipe.plain_lookup import class_attribute, is_a
 from fastpipe.plain_way import raise_interruption
 
@@ -16,11 +15,13 @@ def samples_in(batch: object) -> int:
     A tuple of lists that are alike is taken for parts, a list of such lists for samples. A batch of a class that says
     something else when it is asked for its length, or raises, counts as one sample.
     """
-    found = outcome_of(lambda: _samples_in(batch, _NESTED))  # a batch may be of any class
-    if isinstance(found, Exception):
-        raise_interruption(found)
+    try:
+        return _samples_in(batch, _NESTED)
+    except (MemoryError, RecursionError):  # of its own ``len``, such as a ``__getattr__`` that calls itself
         return 1
-    return found
+    except (Exception, SystemExit) as error:  # a batch may be of any class
+        raise_interruption(error)
+        return 1
 
 
 _NESTED = 8  # the most levels of lists and dicts that are looked into; a list may hold itself

@@ -24,6 +24,7 @@ from PIL import Image, ImageFile, ImagePalette, JpegImagePlugin, PngImagePlugin
 from fastpipe import core, readers
 from fastpipe.clock import clock
 from fastpipe.core.encoded import JpegOrPng, jpeg_or_png
+from fastpipe.foreign_code import outcome_of
 from fastpipe.mistakes import attempt, raise_mistake
 from fastpipe.pending import may_be_pending, set_class
 from fastpipe.pillow.held import MOST_BYTES, Held
@@ -38,7 +39,7 @@ from fastpipe.pillow.lazy_image import (
 from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.pillow.packed_files import jpeg_file
 from fastpipe.pillow.unread import UnreadJpeg
-from fastpipe.plain_way import own_function
+from fastpipe.plain_way import own_function, raise_interruption
 from fastpipe.program.claims import Claimed
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.encoded_image import OnMistake
@@ -67,6 +68,9 @@ if TYPE_CHECKING:
     _Base = ImageFile.ImageFile
 else:
     _Base = object
+
+
+_UNREADABLE = "a file object that can't be read from its beginning to its end"
 
 
 @may_be_pending
@@ -133,12 +137,12 @@ class LazyFile(_Base):
 
     def _read(self) -> LazySource | None:
         file = self.fp
-        if file is None or getattr(file, "closed", False):  # closed by its owner: Pillow raises
+        if file is None or outcome_of(lambda: file.closed) is True:  # closed by its owner: Pillow raises
             return None
         name = os.fsdecode(self.filename) if self.filename else "<file>"
         found = self._found or self._read_from_start(file)
         if found is None or not (self._mode == SIXTEEN_BITS or readers.get_reader("core").accepts(found.stored)):
-            self._fastpipe_refusal = f"{self.format} that fastpipe's core doesn't decode"
+            self._fastpipe_refusal = self._fastpipe_refusal or f"{self.format} that fastpipe's core doesn't decode"
             return None
         data, header, is_sound = found.data, found.stored, found.is_intact()
         is_deep = self._mode == SIXTEEN_BITS  # decoded at once, with a look at the checksums
@@ -158,14 +162,22 @@ class LazyFile(_Base):
         return vars(self).get("_fastpipe_found")
 
     def _read_from_start(self, file: IO[bytes]) -> JpegOrPng | None:
-        """Reads the file; None if the core can't read its header, or reads another than Pillow."""
-        position = max(file.tell(), 0)  # negative if a process that shares the open file has moved it
-        file.seek(0, os.SEEK_END)
-        length = file.tell()
-        limit = readers.longest_file(readers.pixel_limit()) if length > SHORT_FILE else 0
-        file.seek(0)
-        data = file.read() if not limit or length <= limit else b""
+        """Reads the file; None if the core can't read its header, or reads another than Pillow.
+
+        None, too, if somebody's file object can do less than a file, such as a stream without an end: Pillow reads it
+        from where it stands.
+        """
+        position = outcome_of(lambda: max(file.tell(), 0))  # negative if a process that shares the file has moved it
+        if isinstance(position, Exception):
+            raise_interruption(position)
+            self._fastpipe_refusal = _UNREADABLE
+            return None
+        data = outcome_of(lambda: _bytes_of(file))
         file.seek(position)
+        if isinstance(data, Exception):
+            raise_interruption(data)
+            self._fastpipe_refusal = _UNREADABLE
+            return None
         if self._exclusive_fp and data:  # as Pillow closes a file of its own after decoding
             copy = io.BytesIO(data)
             copy.seek(position)
@@ -421,6 +433,16 @@ def _of_samples(samples: NDArray[np.uint16], mode: str) -> Image.Image:
     if sys.byteorder == "big":  # Pillow keeps the low byte first
         return Image.frombytes(mode, size, samples.tobytes(), "raw", "I;16N")
     return Image.frombuffer(mode, size, samples, "raw", mode, 0, 1)
+
+
+def _bytes_of(file: IO[bytes]) -> bytes:
+    """The bytes of a file object; empty if it is longer than any image that is decoded."""
+    file.seek(0, os.SEEK_END)
+    length = file.tell()
+    limit = readers.longest_file(readers.pixel_limit()) if length > SHORT_FILE else 0
+    file.seek(0)
+    data = file.read() if not limit or length <= limit else b""
+    return data if type(data) is bytes else bytes(memoryview(data))
 
 
 def _opened(kind: type[ImageFile.ImageFile], filename: str | bytes, data: bytes) -> Image.Image:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -364,6 +365,85 @@ def test_a_dataset_of_arrays_takes_an_equal_transform(tmp_path: Path) -> None:
     assert (float(first.max()), float(second.max())) == (2, 5)
 
 
+# -- file objects
+
+
+class MinimalFile:
+    """A file object with the methods that Pillow needs, of which it asks a position from the beginning alone."""
+
+    def __init__(self, data: bytes) -> None:
+        self.file = io.BytesIO(data)
+
+    def read(self, length: int = -1) -> Any:
+        return self.file.read(length)
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        return self.file.seek(position, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+
+class SeeksByPositionOnly(MinimalFile):
+    def seek(self, position: int) -> int:  # type: ignore[override]
+        return self.file.seek(position)
+
+
+class HasNoEnd(MinimalFile):
+    """As a stream from a server."""
+
+    def seek(self, position: int, whence: int = 0) -> int:
+        if whence:
+            raise io.UnsupportedOperation("seek from the end")
+        return self.file.seek(position)
+
+
+class ReadsByLengthOnly(MinimalFile):
+    def read(self, length: int) -> Any:  # type: ignore[override]
+        return self.file.read(length)
+
+
+class HasNoPosition(MinimalFile):
+    def tell(self) -> int:
+        raise OSError("no position")
+
+
+class ReadsBytearrays(MinimalFile):
+    def read(self, length: int = -1) -> Any:
+        return bytearray(self.file.read(length))
+
+
+class RaisesKeyErrors(MinimalFile):
+    def __getattr__(self, name: str) -> Any:
+        raise KeyError(name)
+
+
+class RaisesForClosed(MinimalFile):
+    closed = property(lambda self: 1 / 0)
+
+
+@pytest.mark.parametrize("kind", [MinimalFile, *MinimalFile.__subclasses__()])
+@pytest.mark.parametrize("form", ["JPEG", "PNG"])
+def test_a_file_object_that_can_do_less_than_a_file(kind: Any, form: str, photo: str) -> None:
+    stored = io.BytesIO()
+    Image.open(photo).save(stored, form)
+
+    def outcomes() -> list[Any]:
+        found = []
+        for look in (lambda image: image.size, lambda image: image.convert("RGB").resize((9, 8)), np.asarray):
+            file = kind(stored.getvalue())
+            try:
+                found.append(np.asarray(look(Image.open(file))).tolist())
+            except Exception as error:  # HasNoPosition, of a PNG
+                found.append([type(error), str(error)])
+            found.append(file.file.tell())
+        return found
+
+    expected = outcomes()
+    with fastpipe.install(check=1):
+        assert outcomes() == expected
+
+
 # -- batches, collate functions and datasets
 
 
@@ -396,6 +476,16 @@ class WordlessError(Exception):
 class LengthRaisesWithoutWords(Batch):
     def __len__(self) -> int:
         raise WordlessError
+
+
+class LengthExits(Batch):
+    def __len__(self) -> int:
+        raise SystemExit("asked")
+
+
+class LengthAsksItself(Batch):
+    def __len__(self) -> int:
+        return len(self)
 
 
 class LengthIsNegative(Batch):
