@@ -158,7 +158,7 @@ def recipe_of(name: str) -> SimpleNamespace:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_recipe_gives_torchvisions_samples(load, tmp_path, name):
-    if name == "JpegCompression" and not module("torchvision.io.image")._has_image_ops():
+    if name == "JpegCompression" and not getattr(module("torchvision.io.image"), "_has_image_ops", lambda: True)():
         pytest.skip("torchvision's extension, which has its JPEG encoder, doesn't load here")
     path = tmp_path / "image.jpg"
     path.write_bytes(jpeg(261, 347))

@@ -13,7 +13,15 @@ from typing import Any
 import corpus
 import numpy as np
 import torch
+import torchvision_here
 from PIL import Image
+
+BILINEAR = torchvision_here.torchvision.transforms.InterpolationMode.BILINEAR
+try:
+    torchvision_here.module("torchvision.transforms.v2.functional").resize(torch.zeros(1, 4, 4), [2, 2], "bilinear")
+    BY_NAME: Any = "bilinear"
+except ValueError:  # this torchvision takes no names of interpolations
+    BY_NAME = BILINEAR
 
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 SHAPES = [(90, 121, "420"), (64, 64, "444"), (133, 71, "422"), (77, 150, "gray")]
@@ -74,7 +82,7 @@ def pipeline(v2: Any, seed: int, *, boxes: bool = False, exact: bool = False) ->
 
 def _one(v2: Any, rng: random.Random, boxes: bool, depth: int) -> Any:
     """A transform; each argument is drawn whatever it is for, so that both modules take the same numbers."""
-    mode = rng.choice(["bilinear", v2.InterpolationMode.BICUBIC, v2.InterpolationMode.NEAREST, 2])
+    mode = rng.choice([BY_NAME, v2.InterpolationMode.BICUBIC, v2.InterpolationMode.NEAREST, 2])
     warped = rng.choice([v2.InterpolationMode.NEAREST, v2.InterpolationMode.BILINEAR])
     fill = rng.choice([0, 0, 127, (10, 200, 30)])
     size = (rng.randint(10, 70), rng.randint(10, 70))

@@ -54,7 +54,7 @@ def test_nearest_resize_is_pillows(
 ) -> None:
     """Wide images, too, whose pixels are picked one by one, not several by an instruction."""
     image = _noise(seed, rows, columns, *channels)
-    picture = Image.fromarray(image[..., 0] if channels == (1,) else image)
+    picture = Image.fromarray(image[..., 0] if channels == (1,) else image).copy()  # not read-only, in any Pillow
     if channels != (1,):
         operation = ops.Resize([height, width], F.InterpolationMode.NEAREST)
         with pytest.MonkeyPatch.context() as patch:

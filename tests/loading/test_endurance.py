@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers that ar
 
 @pytest.fixture(scope="module")
 def endurance():
+    pytest.importorskip("psutil")
     spec = importlib.util.spec_from_file_location("endurance", SCRIPT)
     module = importlib.util.module_from_spec(spec)
     path = list(sys.path)

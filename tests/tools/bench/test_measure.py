@@ -76,6 +76,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.needs_core
 def test_one_process_and_workers(samples: list[Sample]) -> None:
+    pytest.importorskip("imageio")
     steps: list[tuple[int, int, str]] = []
     measured = measure(samples, ["pil", "imageio"], workers=1, rounds=2, progress=lambda *step: steps.append(step))
     jpeg = {(result.reader, result.request): result for result in measured.results if result.format == "jpeg"}

@@ -40,10 +40,11 @@ def test_from_arrays(dtype: Any, shape: tuple[int, ...]) -> None:
 def test_noise_goes_to_the_same_pixels() -> None:
     """``randn_like`` draws for one number after the other as they lie in memory."""
     image = cases.pil_image("RGB", 5, 4)
-    made, expected = (
-        torch.randn_like(f.pil_to_tensor(image).float(), generator=torch.Generator().manual_seed(3)) for f in (F, R)
-    )
-    assert torch.equal(made, expected)
+    noise = []
+    for functions in (F, R):
+        torch.manual_seed(3)
+        noise.append(torch.randn_like(functions.pil_to_tensor(image).float()))
+    assert torch.equal(*noise)
 
 
 def test_pil_to_tensor_takes_uint8_arrays_of_images() -> None:
