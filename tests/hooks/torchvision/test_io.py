@@ -191,8 +191,11 @@ def test_small_images_are_left_to_torchvision(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(tensor_files, "LEAST_PIXELS", 1 << 15)
     assert not fastpipe.is_pending(opened(corpus.jpeg(100, 300)))
     assert fastpipe.is_pending(opened(corpus.jpeg(200, 300)))
-    for height, width in ((100, 300), (1, 4000), (32767, 1), (200, 300)):
-        data = corpus.save(Image.fromarray(corpus.photo(height, width)), "PNG")
+    for kind, height, width in (
+        *(("PNG", 100, 300), ("PNG", 1, 4000), ("PNG", 32767, 1), ("PNG", 200, 300)),
+        *(("JPEG", 150, 200), ("JPEG", 31, 1000), ("JPEG", 500, 400)),
+    ):
+        data = corpus.save(corpus.photo(height, width), kind)
         image = opened(data)
         assert fastpipe.is_pending(image) == (height * width >= 1 << 15)
         assert shown(image) == shown(plainly_opened(data))
