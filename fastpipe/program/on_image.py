@@ -316,10 +316,12 @@ def _claimed(
 
 
 def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | None) -> torch.Tensor:
-    """Converts an image by the kernels on arrays."""
+    """Converts an image by the kernels on arrays; to planes, also an image of one channel, as the core does it."""
     image = np.asarray(image)
     if out is None:
         out = conversion.apply(image)
+        if out.shape[0] == 1 and out.is_contiguous():
+            out = out.as_strided_(out.shape, (out.shape[1] * out.shape[2], out.shape[2], 1))
     elif out.is_contiguous() and out.dtype in (torch.uint8, torch.float32):
         conversion.apply(image, out)
     else:

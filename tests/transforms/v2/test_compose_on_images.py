@@ -280,3 +280,22 @@ def test_a_warning_is_of_torchvisions_line(transform: str, programs: list[Any]) 
         places.append([(one.filename, one.lineno) for one in warned])
     assert places[0] == places[1]
     assert len(programs) == 1
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+@pytest.mark.parametrize("size", [(25, 34), (90, 110)])
+def test_gray_images_have_torchvisions_strides(
+    size: tuple[int, int], is_shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where Pillow doesn't share an image's memory, as older ones with one that is read-only."""
+    if not is_shared:
+        monkeypatch.setattr("fastpipe.core.image_jobs.installed", lambda: None)
+        monkeypatch.setattr("fastpipe.core.pillow.installed", lambda: None)
+    gray = Image.fromarray(corpus.photo(83, 61)[..., 1].copy())
+    for name in ("ToImage", "PILToTensor"):
+        made, expected = (
+            module.Compose([getattr(module, name)(), module.Resize(size), module.RandomHorizontalFlip(1)])(gray)
+            for module in (v2, theirs)
+        )
+        assert same(made, expected)
+        assert made.stride() == expected.stride()
