@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from ctypes import c_void_p, sizeof, string_at
+from operator import is_
 from types import FunctionType
 
 from fastpipe.plain_lookup import bases_of, module_of, own_attribute
@@ -27,9 +27,6 @@ _OF_V1 = ("torchvision.transforms.transforms", "torchvision.transforms.autoaugme
 _OF_PILLOW = ("convert", "copy", "crop", "filter", "load", "point", "reduce", "resize", "transform", "transpose")
 _OF_TORCH = ("rand", "randint", "randperm")
 """Functions that transforms draw by."""
-
-_TUPLE_HEAD, _POINTER_SIZE = tuple.__basicsize__, sizeof(c_void_p)
-"""In CPython, on which alone torch runs, the addresses of a tuple's objects follow its head."""
 
 
 class Originals:
@@ -56,25 +53,21 @@ class Originals:
         drawn_by = vars(sys.modules["torch"]) if owners and "torch" in sys.modules else {}
         self._watched += [(image, _OF_PILLOW if image else ()), (drawn_by, _OF_TORCH if drawn_by else ())]
         self._of_pillow, self._of_torch = image.get, drawn_by.get
-        self._seen: tuple[object, ...] = ()
-        self._seen_addresses: bytes | None = None
+        self._seen: list[object] = []
         self._are_there = False
 
     def are_there(self) -> bool:
         """True if all functions are the libraries' own, or fastpipe's replacements."""
-        functions: list[object] = []
+        now: list[object] = []
         for values in self._values:
-            functions += values
-        functions += map(self._of_pillow, _OF_PILLOW)
-        functions += map(self._of_torch, _OF_TORCH)
-        now = tuple(functions)
+            now += values
+        now += map(self._of_pillow, _OF_PILLOW)
+        now += map(self._of_torch, _OF_TORCH)
         # By identity: a replacement may be equal to what it wraps, and a mock records each comparison.
-        addresses = string_at(id(now) + _TUPLE_HEAD, len(now) * _POINTER_SIZE)  # a tenth of the time of `is` for each
-        if addresses != self._seen_addresses:
+        if len(now) != len(self._seen) or not all(map(is_, now, self._seen)):
             watched = [(name, values[name]) for values, names in self._watched for name in names]
             self._are_there = all(is_librarys(value) for name, value in watched if _is_watched(name, value))
-            self._seen = now  # kept, so that no other object gets one of the addresses
-            self._seen_addresses = addresses  # set last, as another thread may read it
+            self._seen = now  # set last, as another thread may read it
         return self._are_there
 
 
