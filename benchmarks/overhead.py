@@ -4,30 +4,39 @@
 
 PHOTOS is a folder as `ImageFolder` takes it. Each row is the time of the pipeline without the functions that read,
 decode and compute pixels; with the core, that is one call of the core. The rows of draws use the same files' sizes, and
-include torchvision's draws for comparison.
+include torchvision's draws for comparison. The rows "more, …" are of a script's small images from memory: the processor
+time that it takes more under `fastpipe.install` than by the libraries alone; negative where it takes less.
 """
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from unittest import mock
 
+import cv2
+import numpy as np
 import torch
 from harness import Benchmark, command_line, torchvision, training
+from PIL import Image
 
 import fastpipe
 from fastpipe import core, readers
 from fastpipe import transforms as T
 from fastpipe.executor import BatchSpec
 from fastpipe.ops.base import Operation
+from fastpipe.plain_way import plainly
 from fastpipe.rng import drawing
 from fastpipe.tools.timing import take_turns
 from fastpipe.types import ImageShape
 
 BATCH = 64
 MARKS_US = {"train, batches": 30, "train, dataset[i]": 70, "RandAugment, batches": 60}
+MORE_US = 60
+SMALL = {"32×100": (100, 32), "96×96": (96, 96), "128×128": (128, 128)}
 
 
 class Clock:
@@ -119,6 +128,52 @@ def draws_of_torchvision(shapes: list[ImageShape]) -> float:
     return 1e6 * (time.thread_time() - start) / len(images)
 
 
+def opened(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+def small_images() -> dict[str, Callable[[int], float]]:
+    """Rows for small JPEGs and PNGs in memory, each opened in three ways."""
+    compose = torchvision.transforms.Compose(
+        [torchvision.transforms.RandomHorizontalFlip(), torchvision.transforms.ToTensor()]
+    )
+    ways: dict[str, Callable[[bytes], object]] = {
+        "Image.open, Compose": lambda data: compose(opened(data)),
+        "Image.open, asarray": lambda data: np.asarray(opened(data)),
+        "cv2.imdecode": lambda data: cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR),
+    }
+    rows: dict[str, Callable[[int], float]] = {}
+    for size, width_height in SMALL.items():
+        noise = Image.effect_noise((width_height[0] // 8 + 1, width_height[1] // 8 + 1), 60)
+        image = noise.convert("RGB").resize(width_height, Image.Resampling.BICUBIC)
+        for kind in ("JPEG", "PNG"):
+            file = io.BytesIO()
+            image.save(file, kind)
+            for way, make in ways.items():
+                rows[f"more, {size} {kind}, {way}"] = partial(more, make, file.getvalue())
+    return rows
+
+
+def more(make: Callable[[bytes], object], data: bytes, number: int) -> float:
+    """µs an image that a call takes more under `fastpipe.install`."""
+
+    def seconds() -> float:
+        start = time.process_time()
+        for _ in range(50):
+            make(data)
+        return time.process_time() - start
+
+    with fastpipe.install():
+        seconds()  # checks, and fills caches
+        return 1e6 * (seconds() - own(seconds)) / 50
+
+
+def own(seconds: Callable[[], float]) -> float:
+    """The time by the libraries alone."""
+    with plainly():
+        return seconds()
+
+
 def main() -> None:
     parser = command_line(__doc__, rounds=7, photos="--photos")
     options = parser.parse_args()
@@ -137,10 +192,12 @@ def main() -> None:
         "draws of a crop and a flip": lambda number: draws(train, shapes),
         "draws with RandAugment": lambda number: draws(policy, shapes),
         "torchvision's draws of a crop and a flip": lambda number: draws_of_torchvision(shapes),
+        **small_images(),
     }
     timings = take_turns({name: row for name, row in rows.items() if bench.wants(name)}, bench.options.rounds)
     for name, timing in timings.items():
-        mark = f" (at most {MARKS_US[name]} µs)" if name in MARKS_US else ""
+        most = MORE_US if name.startswith("more, ") else MARKS_US.get(name)
+        mark = "" if most is None else f" (at most {most} µs)"
         bench.add(name + mark, {"fastpipe": timing}, None)
     print(f"core: {core.isa() if core.available() else 'none'}")
     bench.finish()
