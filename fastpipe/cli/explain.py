@@ -88,7 +88,9 @@ def explain(
     elif ":" in subject or subject.endswith(".py"):
         target = find_object(subject)
     else:
-        raise DatasetError(f"there is no file or folder {subject}{_near(subject)}; of a script give MODULE:NAME")
+        raise DatasetError(
+            f"there is no file or folder {subject}{_near(subject)}; to explain what a script makes, give MODULE:NAME"
+        )
     explanation = fastpipe.explain(target, shape=size)
     if is_path:  # name the path, not the list made of some of its files
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")

@@ -43,14 +43,14 @@ def choose_files(
     missing = next((one for one, path in zip(given, paths, strict=True) if not one or not os.path.exists(path)), None)
     if missing is not None:
         shown = os.fspath(missing) or "path in ''"
-        raise DatasetError(f"there is no {shown:.200}; name a folder of images, or an image")
+        raise DatasetError(f"there is no {shown:.200}: give a folder of images, or an image file.")
     for path in paths:
         if not path.is_dir():
             try:
                 check_regular(path)
             except OSError as error:
                 raise DatasetError(
-                    f"{path} can't be opened, {error.strerror}: name a folder of images, or an image"
+                    f"{path} can't be opened, {error.strerror}: give a folder of images, or an image file."
                 ) from None
     if paths and all(path.is_file() for path in paths):
         chosen = [str(path) for path in paths]

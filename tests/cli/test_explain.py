@@ -76,7 +76,7 @@ def test_errors(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no file or folder photo; did you mean photos?" in said
     code, said = failure(["no/photos"], capsys)
     assert code == 1
-    assert "there is no file or folder no/photos; of a script give MODULE:NAME" in said
+    assert "there is no file or folder no/photos; to explain what a script makes, give MODULE:NAME" in said
 
 
 def test_a_loader(project: Path) -> None:
