@@ -38,9 +38,9 @@ from fastpipe.types import PACKED_SIGNATURE
 
 _FORMATS = ("JPEG", "PNG")
 _PNG_MODES = (*OWN_MODES, *TO_RGB, SIXTEEN_BITS)
-_TINY_PNG = 9216
-"""Bytes of pixels, as 55×55 in RGB, up to which Pillow decodes a PNG in less time than we take to record and decode."""
-_TINY_BILEVEL_PNG = 3 * _TINY_PNG
+_TINY_PNG = 12288
+"""Bytes of pixels, as 64×64 in RGB, up to which Pillow decodes a PNG in less time than we take to record and decode."""
+_TINY_BILEVEL_PNG = 27648
 """The same for mode "1", whose files have an eighth of the bytes, as 166×166."""
 
 

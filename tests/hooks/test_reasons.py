@@ -83,7 +83,7 @@ OPENED: dict[str, tuple[Callable[[], Any], str]] = {
         "MPO, which fastpipe doesn't decode",
     ),
     "gray with alpha": (
-        lambda: opened(corpus.files()["png-gray-alpha"]).convert("I").load(),
+        lambda: opened(png(Image.fromarray(PHOTO).convert("LA"))).convert("I").load(),
         "PNG in mode LA, used without convert('RGB')",
     ),
     "CMYK": (
