@@ -228,7 +228,7 @@ def test_a_mistake_of_ours_is_never_the_user_s(
 
 
 def test_files_that_stay_pillow_s_are_not_counted(site: Site) -> None:
-    tiny, photo = (corpus.save(corpus.photo(side, side, seed=3), "PNG") for side in (30, 60))
+    tiny, photo = (corpus.save(corpus.photo(side, side, seed=3), "PNG") for side in (30, 70))
     for data in (photo, photo, tiny, photo, corpus.save(Image.new("CMYK", (90, 80)), "JPEG")):
         opened(data).convert("RGB").load()
     assert site.images == 3
