@@ -33,7 +33,7 @@ from fastpipe.core.job_pool import (
 from fastpipe.core.jobs import BatchSink, Job, PreparedJob
 from fastpipe.core.library import available, build, done, isa, status_text, why_not
 from fastpipe.core.operations import MAX_OPERATIONS, EncodedOps
-from fastpipe.core.pillow import PillowMemory, memory_of, new_image
+from fastpipe.core.pillow import PillowMemory, image_of, memory_of, new_image
 from fastpipe.core.pool import Context, JobArray, Pool, Run, run, thread_context
 from fastpipe.core.structs import LOOK_UP_RGBX_PAD, DType, Filter, Kind, Padding, PassOrder, Status, TensorRounding
 from fastpipe.core.thread_resources import ThreadResources, end_threads, thread_resources

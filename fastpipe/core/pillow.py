@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from fastpipe.core import library
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL import Image
     from PIL._imaging import ImagingCore
 
@@ -128,6 +130,23 @@ def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, Pill
     pillow = installed() if library.available() else None
     if pillow is None:
         return None
-    pixels = pillow.core.new("L" if channels == 1 else "RGB", (width, height))
+    mode = "L" if channels == 1 else "RGB"
+    if height * width * PIXEL_BYTES[mode] > pillow.core.get_block_size():
+        return None
+    pixels = pillow.core.new(mode, (width, height))
     memory = _memory_in(pixels, pillow)
     return None if memory is None else (pillow.wrap(pixels), memory)
+
+
+def image_of(pixels: NDArray[np.uint8]) -> Image.Image | None:
+    """Makes an image of mode RGB or L of a contiguous array ``(H, W, 1 or 3)``, in as many blocks as Pillow needs.
+
+    None if the core isn't available.
+    """
+    pillow = installed() if library.available() else None
+    if pillow is None:
+        return None
+    height, width, channels = pixels.shape
+    image = pillow.wrap(pillow.core.new("L" if channels == 1 else "RGB", (width, height)))
+    image.frombytes(pixels)
+    return image

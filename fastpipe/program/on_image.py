@@ -371,6 +371,9 @@ def to_pil(image: object) -> object:
             core.check(core.run_thread_job(job))
             return copied
         core.give_back(job)
+        large = core.image_of(np.ascontiguousarray(np.atleast_3d(image)))
+        if large is not None:
+            return large
     pixels = image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image
     return Image.fromarray(np.array(pixels, order="C"))  # copied, because the array may be the thread's decode buffer
 

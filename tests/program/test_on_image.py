@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import random
 from typing import Any
 
+import corpus
 import numpy as np
 import pytest
 import torch
@@ -12,11 +14,13 @@ from PIL import Image
 from torchvision_here import torchvision
 from transform_cases import picture
 
+import fastpipe
 from fastpipe import core
 from fastpipe import transforms as fastpipe_transforms
 from fastpipe.errors import PlanError
 from fastpipe.ops import Crop, Operation, ToTensor
 from fastpipe.program import lower, run_on_image, shape_of
+from fastpipe.program.on_image import to_pil
 from fastpipe.types import Generators, ImageShape, Recipe
 
 NORMALIZED = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
@@ -179,3 +183,38 @@ def test_an_image_of_several_blocks_is_run_by_pillow(monkeypatch: pytest.MonkeyP
     assert asked
     known = expected([torchvision.transforms.Resize(30), torchvision.transforms.CenterCrop(20)], image, 0)
     assert made.tobytes("raw", "RGBX") == known.tobytes("raw", "RGBX")
+
+
+@pytest.fixture
+def small_blocks() -> Any:
+    """Pillow keeps an image in blocks of memory of 16 MB; here of 4 kB."""
+    pillow: Any = Image.core
+    size = pillow.get_block_size()
+    pillow.set_block_size(4096)
+    yield
+    pillow.set_block_size(size)
+
+
+@pytest.mark.parametrize("shape", [(80, 70, 3), (33, 333, 3), (90, 61, 1), (2, 4097, 1), (61, 90)], ids=str)
+def test_an_array_becomes_an_image_in_several_blocks_of_memory(small_blocks: None, shape: tuple[int, ...]) -> None:
+    for change in (np.copy, lambda pixels: pixels[::-1, ::2], np.asfortranarray):
+        given = change(np.random.default_rng(0).integers(0, 256, shape, np.uint8))
+        expected = Image.fromarray(given.reshape(given.shape[:2]) if given.shape[2:] == (1,) else given)
+        made = to_pil(given)
+        before = made.tobytes()
+        assert (made.mode, made.size, before) == (expected.mode, expected.size, expected.tobytes())
+        given[:] = 0
+        assert made.tobytes() == before
+        made.putpixel((1, 1), made.getpixel((0, 0)))
+
+
+@pytest.mark.needs_core
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_an_image_in_several_blocks_of_memory_is_decoded(small_blocks: None, mode: str) -> None:
+    photo = corpus.jpeg(97, 131, "420" if mode == "RGB" else "gray", seed=3)
+    ours, plain = fastpipe.open_image(photo), Image.open(io.BytesIO(photo))
+    for image in (ours, plain):
+        image.load()
+    assert ours.tobytes() == plain.tobytes()
+    assert ours.resize((77, 90), 2).tobytes() == plain.resize((77, 90), 2).tobytes()
+    assert ours.convert(mode).crop((3, 4, 90, 80)).tobytes() == plain.convert(mode).crop((3, 4, 90, 80)).tobytes()
