@@ -10,7 +10,6 @@ import pytest
 
 from fastpipe.pillow.lazy_operations import PointTable
 from fastpipe.program import core_job
-from fastpipe.types import ImageShape
 
 
 class CoreWork:
@@ -19,7 +18,7 @@ class CoreWork:
     Attributes:
         decoded: the decoded area in whole images, by the file's bytes.
         steps: number of steps that jobs on files have run.
-        tables: the pixels to which each table of ``Image.point`` has been applied, by its entries.
+        tables: how many times each table of ``Image.point`` has been applied, by its entries.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
@@ -34,21 +33,17 @@ class CoreWork:
                 area: Any = program.box.height * program.box.width / (height * width)
                 self.decoded[encoded.data] += area
                 self.steps += taken
-            box = program.box if program.region is None else program.region
-            self._note(program.steps[:taken], ImageShape(box.height, box.width))
+            self._note(program.steps[:taken])
             return shape, taken
 
         def from_pixels(job: Any, image: Any, channels: int, box: Any, steps: Any) -> Any:
             offset, shape, taken = core_job.fill_from_pixels(job, image, channels, box, steps)
-            self._note(steps[:taken], ImageShape(box.height, box.width, channels))
+            self._note(steps[:taken])
             return offset, shape, taken
 
         for module, ours in (("execute", from_file), ("parts", from_file), ("on_image", from_pixels)):
             home = importlib.import_module(f"fastpipe.program.{module}")  # the package has functions of these names
             patch.setattr(home, "fill_from_pixels" if ours is from_pixels else "fill_from_file", ours)
 
-    def _note(self, steps: Any, shape: ImageShape) -> None:
-        for step in steps:
-            shape = step.output_shape(shape)
-            if isinstance(step, PointTable):
-                self.tables[step.entries] += shape.height * shape.width
+    def _note(self, steps: Any) -> None:
+        self.tables.update(step.entries for step in steps if isinstance(step, PointTable))

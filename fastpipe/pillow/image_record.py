@@ -16,7 +16,6 @@ from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.plain_way import plainly
 from fastpipe.program.encoded_image import LoadedPixels, ProgramImage
 from fastpipe.program.on_image import Info, to_array
-from fastpipe.program.parts import MOST_BEFORE_WHOLE
 from fastpipe.program.uses import start_of_child
 from fastpipe.readers.base import Pixels
 from fastpipe.types import Box, Step
@@ -59,8 +58,7 @@ class ImageRecord:
         checked_info: a copy of the image's first ``info``, if the file's pixels are checked.
         parent: the record of the image that this one was made from; None for a file's.
         owner: returns the image; None if it is gone.
-        is_used: the image's own pixels have been asked for.
-        uses: how many times pixels have been made of what was recorded on this image.
+        uses: how many times pixels have been made from the steps.
         children: how many images and tensors were recorded on this one.
         kept: the pixels in RGB, for children that haven't theirs yet; None until they are made.
     """
@@ -72,16 +70,13 @@ class ImageRecord:
     checked_info: Info | None = None
     parent: ImageRecord | None = None
     owner: Callable[[], Image.Image | None] = lambda: None
-    is_used: bool = False
     uses: int = 0
     children: int = 0
     kept: LoadedPixels | None = None
 
     def start(self) -> tuple[ProgramImage, tuple[Step, ...]]:
         """Counts a use; returns what the image's pixels are to be made from, and the steps from there."""
-        self.is_used = True
-        if self.kept is not None:
-            return self.kept, ()
+        self.uses += 1
         source, done = (self.source, 0) if self.parent is None else self.parent.start_of_child()
         return source, self.steps[done:]
 
@@ -96,34 +91,18 @@ class ImageRecord:
     def is_file(self) -> bool:
         return not self.steps
 
-    def expect_again(self) -> None:
-        self.source.expect_again()
-
-    def gets_pixels(self, share: float = 1.0) -> bool:
-        """True if the image is to get its pixels now: it has been used before (a file: often), or most is needed.
-
-        Args:
-            share: the share of its pixels that a use needs, while the image may be used again.
-        """
-        if not self.steps:
-            self.expect_again()
-            return self.source.gets_pixels
-        return self.is_used or self.uses > 0 or share > MOST_BEFORE_WHOLE
-
-    def has_pending_children(self, image: Image.Image) -> bool:
-        """True if what was recorded on the image, which is this record's, may still need its pixels."""
-        return self.children > self.uses or (not self.steps and self.source.has_images_besides(image))
+    def needs_pixels(self) -> bool:
+        """True if the image has been used before, so that it is to get its pixels now."""
+        return bool(self.uses and self.steps)
 
     def keep(self) -> None:
         """Gives the image its pixels, and keeps them for its children."""
         image = self.owner()
         if image is not None and image_record_of(image) is self:
             _ = image.im
-            made = image.copy()  # its owner may change it
-        else:
-            made = self._made("RGB")
         if self.kept is None:
-            self.kept = LoadedPixels(made if made.mode == "RGB" else made.convert("RGB"))
+            pixels = self._made("RGB")
+            self.kept = LoadedPixels(pixels if pixels.mode == "RGB" else pixels.convert("RGB"))
 
     def steps_in(self, mode: str) -> tuple[Step, ...]:
         """The steps from the file to the image in its own mode, ``"RGB"`` or ``"L"``."""
@@ -220,8 +199,7 @@ def region_of(image: Image.Image, box: Box) -> Pixels | None:
     The array is valid until the thread's next decode.
     """
     record = image_record_of(image)
-    share = box.height * box.width / (image.height * image.width)
-    if record is None or image.mode != "RGB" or record.gets_pixels(share):
+    if record is None or image.mode != "RGB" or record.needs_pixels():
         return None
     source, steps = record.start()
     return source.array(source.program(steps, box))

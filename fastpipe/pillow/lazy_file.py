@@ -12,7 +12,6 @@ import operator
 import os
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, update_wrapper, wraps
@@ -203,11 +202,6 @@ class LazyFile(_Base):
             self._be_loaded()
         return lazy
 
-    def _lazy_to_record(self, modes: tuple[str, ...]) -> LazyImage | None:
-        """The image as `_lazy_in` has it; None also if so many parts have been made that it is to get pixels."""
-        source: LazySource | None = vars(self).get("_fastpipe_source")  # None before the file is read, too
-        return None if source is not None and source.gets_pixels else self._lazy_in(modes)
-
     def _lazy_in(self, modes: tuple[str, ...]) -> LazyImage | None:
         """The image as a lazy image, if its mode is one of ``modes``; None if Pillow has to decode it.
 
@@ -221,10 +215,7 @@ class LazyFile(_Base):
         calls: tuple[PlainCall, ...] = () if self._mode in OWN_MODES else (_in_rgb,)
         if source.check is not None:
             calls = (OnInfo(copied_info(self), *calls or (_as_it_is,)),)
-        lazy = LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
-        record = vars(lazy)["_fastpipe"]
-        record.owner = partial(_either, record.owner, weakref.ref(self))  # the file may be used again, too
-        return lazy
+        return LazyImage(source, "L" if self._mode == "L" else "RGB", info_for_next(self), calls=calls)
 
     def _fastpipe_claim(self, *given: Any) -> Claimed | None:
         """See `fastpipe.program.claims.ClaimsSteps`."""
@@ -347,7 +338,7 @@ class LazyFile(_Base):
 
     def convert(self, mode: str | None = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)
-        lazy = self._lazy_to_record((*OWN_MODES, *TO_RGB) if to_rgb else OWN_MODES)
+        lazy = self._lazy_in((*OWN_MODES, *TO_RGB) if to_rgb else OWN_MODES)
         is_pillows = self._fastpipe_pillow.convert is _PILLOWS["convert"]
         if is_pillows and lazy is not None and mode == lazy.mode and not arguments and not options:
             self._be_loaded()
@@ -360,7 +351,7 @@ def _recorded(name: str) -> object:
 
     @wraps(getattr(Image.Image, name))
     def method(self: LazyFile, *arguments: object, **options: object) -> Image.Image:
-        return self._done_to(self._lazy_to_record(OWN_MODES), name, *arguments, **options)
+        return self._done_to(self._lazy_in(OWN_MODES), name, *arguments, **options)
 
     return method
 
@@ -373,12 +364,6 @@ update_wrapper(LazyFile.convert, Image.Image.convert)
 _LOAD = ImageFile.ImageFile.load
 _PILLOWS = {name: own_function(getattr(Image.Image, name)) for name in ("convert", *_RECORDED)}
 """Pillow's own methods; its classes of files have the same, unless somebody, such as a test, has replaced them."""
-
-
-def _either(one: weakref.ref[Image.Image], other: weakref.ref[Image.Image]) -> Image.Image | None:
-    """The image of the first reference, or else that of the second."""
-    image = one()
-    return other() if image is None else image
 
 
 def _as_it_is(image: Image.Image) -> Image.Image:

@@ -179,8 +179,7 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
             if self.mode == "RGB" and program.result.channels == 3 and len(whole) <= _MOST_STEPS:
                 size = program.result.width, program.result.height
                 return LazyImage(source, "RGB", info_for_next(self), whole, size, parent=record), len(steps), False
-        share = 1.0 if box is None else box.height * box.width / (self.height * self.width)
-        if record.gets_pixels(share):
+        if record.needs_pixels():
             return None
         start, shown = record.start()
         program = start.program(in_mode(shown, self.mode), box, steps)
@@ -206,20 +205,20 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
         if record is None or not record.source.is_sound:
             return _made(self).load()
         if record.steps:  # whoever loads what was made is about to use it again
-            record.is_used = True
+            record.uses += 1
         return PendingPixels(self)
 
     @property
     def __array_interface__(self) -> ArrayInterface:
-        """Pillow's array interface; a file's first array is made without giving the image pixels of its own."""
+        """Pillow's array interface; the first array is made without giving the image pixels of its own."""
         record = image_record_of(self)
-        if record is None or record.steps or record.is_used or record.uses or record.source.check is not None:
+        if record is None or record.uses or record.source.check is not None:
             record, pixels = None, to_array(_made(self))
         else:
             pixels = record.array(self.mode)
         data, shape = pixels.tobytes(), pixels.shape if self.mode == "RGB" else pixels.shape[:2]
-        if record is not None:  # not made again
-            record.source.keep(np.frombuffer(data, np.uint8).reshape(pixels.shape))
+        if record is not None and not record.steps and self.mode == "RGB":  # the whole file: not decoded again
+            record.source.keep(np.frombuffer(data, np.uint8).reshape(shape))
         return {"version": 3, "data": data, "shape": shape, "typestr": "|u1"}
 
     @_unless_replaced
@@ -356,12 +355,8 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
 
 def _open_record(image: Image.Image) -> ImageRecord | None:
-    """The record of a lazy image that has room for another step, unless its pixels are to be made now, or a test has
-    replaced ``load``.
-    """
+    """The record of a lazy image that has room for another step; else None, also if a test has replaced ``load``."""
     record = image_record_of(image)
-    if record is not None and not record.steps and record.source.gets_pixels:
-        return None
     if record is None or len(record.steps) >= _MOST_STEPS or Image.Image.load is not PILLOWS_LOAD:
         return None
     return record
@@ -386,12 +381,8 @@ def _made(image: Image.Image) -> Image.Image:
 
 def _with_pixels(image: Image.Image, pixels: Image.Image) -> None:
     record = image_record_of(image)
-    if record is not None and record.kept is None and record.has_pending_children(image):
-        in_rgb = pixels if pixels.mode == "RGB" else pixels.convert("RGB")
-        if not record.steps:
-            record.source.keep(to_array(in_rgb))
-        else:
-            record.kept = LoadedPixels(in_rgb.copy() if in_rgb is pixels else in_rgb)
+    if record is not None and record.steps and record.children and record.kept is None:
+        record.kept = LoadedPixels(pixels.copy() if pixels.mode == "RGB" else pixels.convert("RGB"))
     vars(image).setdefault("_im", pixels.im)  # only the first thread's is kept
     _plain(image)
 

