@@ -241,7 +241,7 @@ def _why_small(given: object) -> str:
         return f"a file of less than {LEAST_BYTES:,} bytes, which torchvision decodes as fast"
     is_short = length < 4 * LEAST_PIXELS  # as nearly all files of so few pixels are
     if is_short and given.dtype == torch.uint8 and given.ndim == 1 and given.is_cpu and core.available():
-        header = core.read_header(given.numpy().tobytes())
+        header = core.read_header(given.numpy()[:LEAST_BYTES].tobytes())  # the file is copied below
         if isinstance(header, Header) and header.height * header.width < LEAST_PIXELS:
             return _few_pixels()
     return ""
