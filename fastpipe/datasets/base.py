@@ -47,7 +47,7 @@ from fastpipe.plain_lookup import own_attribute
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
-from fastpipe.transforms.unchanged import Unchanged, forget_changed_classes
+from fastpipe.transforms.unchanged import Unchanged
 from fastpipe.types import Generators, Recipe, Sample, Target, Transform
 
 SampleT = TypeVar("SampleT", covariant=True, default=Sample)
@@ -245,7 +245,6 @@ class ImageDataset(Dataset[SampleT]):
     def _fastpipe_compiled(self, transform: object, v2_alone: bool = False) -> Pipeline:
         state = self._fastpipe
         if state.pipeline is None or state.unchanged is None or not state.unchanged.holds((transform,)):
-            forget_changed_classes((transform,))
             state.unchanged = Unchanged((transform,))
             state.pipeline = compile_pipeline(transform, v2_alone=v2_alone)
         return state.pipeline

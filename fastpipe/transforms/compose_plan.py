@@ -30,7 +30,7 @@ from fastpipe.transforms._base import call
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.pipeline import LISTS, Pipeline, drawn_from, flatten
 from fastpipe.transforms.sized_image import Untraceable
-from fastpipe.transforms.unchanged import Unchanged, forget_changed_classes
+from fastpipe.transforms.unchanged import Unchanged
 from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
 MakeResult: TypeAlias = "Callable[[tuple[Step, ...], ImageShape, LoadedImage], object]"
@@ -52,9 +52,8 @@ class ComposePlan:
 
     def __init__(self, transforms: Iterable[object]) -> None:
         transforms = tuple(transforms)
-        forget_changed_classes(transforms)
-        self.runs = tuple(pipelines_of([member for transform in transforms for member in flatten(transform)]))
         self._unchanged = Unchanged(transforms)
+        self.runs = tuple(pipelines_of([member for transform in transforms for member in flatten(transform)]))
         self._fills_by_class = any(map(fills_by_class, self._unchanged.within))
         self.draws = any(run.drawn for run in self.runs)
 

@@ -26,6 +26,8 @@ _sizes: dict[int, tuple[type, int]] = {}
 class Unchanged:
     """Transforms, those that they contain, their classes, and what is set on them: as they are now.
 
+    It is made before they are planned, as it has a user's class looked at again that has changed since the last time.
+
     Args:
         transforms: the transforms.
 
@@ -37,6 +39,7 @@ class Unchanged:
 
     def __init__(self, transforms: Iterable[object]) -> None:
         self._transforms = tuple(transforms)
+        _forget_changed_classes(self._transforms)
         self.within = within = [one for transform in self._transforms for one in all_within(transform)]
         self._kinds = [*map(type, within)]
         self._composites = [one for one in within if members_within(one)]
@@ -60,7 +63,7 @@ class Unchanged:
         )
 
 
-def forget_changed_classes(transforms: Iterable[object]) -> None:
+def _forget_changed_classes(transforms: Iterable[object]) -> None:
     """Has a user's class looked at again if it has got an attribute since its objects were last planned."""
     for kind in _users_classes(type(one) for transform in transforms for one in all_within(transform)):
         size = len(own_attributes(kind))
