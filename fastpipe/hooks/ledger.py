@@ -165,10 +165,12 @@ class Site:
             self.differed += 1
             self.is_off = True
             LEDGER.warn(f"{self.name}: {difference}. The plain result was taken, and will be from now on.")
-        LEDGER.decodes.measure()
 
     def note_decode(self, encoded: Encoded, box: Box | None) -> None:
-        """Notes that a box of an image that is checked is decoded: what packing would give is measured on it later."""
+        """Notes that a box of an image that is checked is decoded: what packing would give is measured on it later.
+
+        A child process measures when it writes its ledger for the second time, this one when it reports.
+        """
         LEDGER.decodes.note(self, encoded, box)
 
     def is_empty(self) -> bool:
@@ -291,6 +293,7 @@ class Ledger:
         self._folder, self.is_child = folder, True
         self._account = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.checking, self._begun = 0.0, time.monotonic()
+        self.decodes, self._flushed = DecodesToMeasure(), 0.0
         self.notes.clear()
         self._earlier.clear()
         _added(self._earlier, _accounts(folder))
@@ -306,6 +309,8 @@ class Ledger:
         now = time.monotonic()
         if not is_end and now - self._flushed < _FLUSHED_AFTER:
             return
+        if self._flushed or is_end:
+            self.decodes.measure()
         self._flushed = now
         sites = [site for site in self._sites.values() if not site.is_empty()]
         if not sites and not self.notes:
@@ -346,6 +351,7 @@ class Ledger:
 
     def total(self) -> tuple[list[Site], list[str]]:
         """The sites and notes of this process and its children."""
+        self.decodes.measure()
         sites = {key: Site.of(asdict(site)) for key, site in [*self._sites.items()]}
         accounts = [] if self._folder is None else _accounts(self._folder)
         notes = {**self.notes, **_notes_in(accounts)}

@@ -1,4 +1,4 @@
-"""What packing would give: measured on two of the script's own images, after their check, and said in the report."""
+"""What packing would give: measured on two of the script's own images in a quiet moment, and said in the report."""
 
 from __future__ import annotations
 
@@ -112,15 +112,16 @@ class Measured(Protocol):
 
 
 class DecodesToMeasure:
-    """Decodes of checked images, which are measured once the check is over."""
+    """Decodes of checked images, kept with the files' bytes until there is time to measure them."""
 
     def __init__(self) -> None:
-        self._noted: list[tuple[Measured, Encoded, Box | None]] = []
+        self._noted: list[tuple[Measured, bytes, str, Box | None]] = []
 
     def note(self, site: Measured, encoded: Encoded, box: Box | None) -> None:
         """Notes that a box of an image is decoded; None for the whole image."""
-        if site.packing.images + len(self._noted) < MOST_IMAGES:
-            self._noted.append((site, encoded, box))
+        noted = sum(other is site for other, *_ in self._noted)
+        if site.packing.images + noted < MOST_IMAGES and len(encoded.content) <= _MOST_BYTES:
+            self._noted.append((site, encoded.content, encoded.source, box))
 
     def measure(self) -> None:
         """Measures the decodes that were noted."""
@@ -129,12 +130,12 @@ class DecodesToMeasure:
         from fastpipe.program.core_job import Encoded
 
         noted, self._noted = self._noted, []
-        for site, encoded, box in noted:
+        for site, content, source, box in noted:
 
             def decode(data: bytes, box: Box | None = box) -> object:
                 return Encoded.of(data).decode(box)
 
-            site.packing.measure(encoded.content, decode, encoded.source)
+            site.packing.measure(content, decode, source)
 
 
 def _seconds(make: Callable[[bytes], object], data: bytes) -> float:

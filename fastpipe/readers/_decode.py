@@ -332,8 +332,10 @@ def machine_config() -> MachineConfig:
     from fastpipe.config import MachineConfig, current_config, parse_reader_override, warn_once
 
     given = current_config()
-    if _followed is not None and _followed[0] is given and _followed[1] in ((), tuple(known_readers())):
-        return _followed[2]
+    if _followed is not None and _followed[0] is given:
+        known_then = _followed[1]
+        if not known_then or known_then == tuple(known_readers()):  # which looks at all installed packages
+            return _followed[2]
     asked = parse_reader_override(os.environ.get("FASTPIPE_READER", ""))  # these raise where they are used
     kept: dict[str, str] = {}
     refused: dict[str, list[str]] = {}  # entries by the reason

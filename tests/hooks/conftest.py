@@ -12,6 +12,7 @@ import torchvision_here
 import fastpipe
 from fastpipe.hooks.account_folder import remove_folder
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.hooks.packing_gain import DecodesToMeasure
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,8 @@ def photos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An account of its own: no sites, no notes, and nothing that the child processes of other tests have written."""
     with monkeypatch.context() as fresh:
-        for name, value in (("_sites", {}), ("notes", {}), ("_folder", None), ("_owner", None)):
+        empty = {"_sites": {}, "notes": {}, "_folder": None, "_owner": None, "decodes": DecodesToMeasure()}
+        for name, value in empty.items():
             fresh.setattr(LEDGER, name, value)
         yield
         if LEDGER._owner is not None:

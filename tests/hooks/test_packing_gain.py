@@ -138,7 +138,9 @@ def test_a_scripts_images_are_measured(tmp_path: Path, kind: str) -> None:
     assert torch.equal(state, after)
     for one, other in zip(made, expected, strict=True):
         assert torch.equal(one[0], other[0])
-    (found,) = [site.packing for site in LEDGER._sites.values() if site.packing.images]
+    if kind == "own":  # no image of the script's waits for that
+        assert not any(site.packing.images for site in LEDGER._sites.values())
+    (found,) = [site.packing for site in LEDGER.total()[0] if site.packing.images]
     assert found.images == 2
     assert 0 < found.jpeg_bytes < found.packed_bytes
     assert found.folder == ("" if kind == "own" else str(tmp_path))  # both images are of one class
@@ -150,4 +152,16 @@ def test_a_scripts_images_are_measured(tmp_path: Path, kind: str) -> None:
 def test_nothing_is_measured_without_checks() -> None:
     with fastpipe.install(check=0):
         Image.open(io.BytesIO(corpus.jpeg(90, 120, seed=1))).convert("RGB").resize((9, 9)).tobytes()
-    assert not any(site.packing.images for site in LEDGER._sites.values())
+    assert not any(site.packing.images for site in LEDGER.total()[0])
+
+
+@pytest.mark.needs_core
+@pytest.mark.usefixtures("fresh_ledger")
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_end_of_a_process_measures(tmp_path: Path, workers: int) -> None:
+    for number in range(6):
+        (tmp_path / f"{number}.jpg").write_bytes(corpus.jpeg(90, 120, seed=number))
+    with fastpipe.install(check=2):
+        for _ in torch.utils.data.DataLoader(Own(tmp_path), 3, num_workers=workers):
+            pass
+    assert max(site.packing.images for site in LEDGER.total()[0]) == 2
