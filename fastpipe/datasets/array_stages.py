@@ -12,54 +12,37 @@ from fastpipe.core import ThreadResources
 from fastpipe.datasets.array_form import ArrayFile, Form, form_of, load_array
 from fastpipe.errors import DatasetError
 from fastpipe.executor import (
+    BatchSlots,
     BatchSpec,
     CoreTasks,
-    ImageBatch,
     ImageStages,
     SampleTask,
-    SlotAllocator,
     StageOptions,
     batch_memory,
-    moved_together,
 )
 from fastpipe.ops import Crop
 from fastpipe.sources import fetch_files
 from fastpipe.types import Box, Generators, Recipe
 
 
-class ArrayBatch:
-    """Assigns each array of a batch its place in one tensor, as `fastpipe.executor.batch.BatchBuilder` does for images.
+class ArraySlots(BatchSlots):
+    """The slots of a batch of arrays of one shape and dtype.
 
     Args:
         count: the number of arrays in the batch.
         options: the dtype and memory that the loader asks for.
-
-    Attributes:
-        images: the batch's tensor; None until an array is accepted.
     """
 
     def __init__(self, count: int, options: BatchSpec) -> None:
-        self._count = count
-        self._options = options
-        self.images: torch.Tensor | None = None
+        self._count, self._options = count, options
 
     def accept(self, task: SampleTask) -> bool:
-        """Gives an array its place; returns False if its shape or dtype differs from the batch's."""
         form: Form = task.encoded.form
         shape = form.cropped(_box(task))
         if self.images is None:
             shared = get_worker_info() is not None
             self.images = batch_memory((self._count, *shape), form.dtype, self._options, shared)
         return tuple(self.images.shape[1:]) == shape and self.images.dtype == form.dtype
-
-    def place(self, position: int) -> torch.Tensor:
-        assert self.images is not None
-        return self.images[position]
-
-    def finish(self, targets: list[object], positions: Sequence[int]) -> ImageBatch:
-        """The batch of the arrays at these positions, which are in ascending order; the others are left out."""
-        assert self.images is not None
-        return ImageBatch(moved_together(self.images, positions), targets)
 
 
 class ArrayStages(ImageStages):
@@ -76,10 +59,10 @@ class ArrayStages(ImageStages):
         self._form, self._form_is_given = form, form_is_given
         self._crops = bool(self.pipeline.drawn)
 
-    def places(self, count: int, options: BatchSpec) -> ArrayBatch | None:
+    def slots(self, count: int, options: BatchSpec) -> ArraySlots | None:
         if self.pipeline.unplanned or options.dtype is not None or options.channels_last:
             return None  # samples are collated, and converted then
-        return ArrayBatch(count, options)
+        return ArraySlots(count, options)
 
     def read(self, tasks: Sequence[SampleTask], resources: ThreadResources | None) -> None:
         """Assumes that all arrays have the form of the first; checks each header only if a window will be drawn."""
@@ -140,13 +123,13 @@ class ArrayStages(ImageStages):
         """Does nothing: a drawn window needs no lowering to be read."""
 
     def fill_jobs(
-        self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
+        self, tasks: Sequence[SampleTask], slots: BatchSlots | None, resources: ThreadResources | None
     ) -> CoreTasks:
         """Reads each array into its place in the batch, all of one form in one call of the core; no job is left."""
-        if places is None or not tasks or resources is None or not tasks[0].encoded.form.in_order:
+        if slots is None or not tasks or resources is None or not tasks[0].encoded.form.in_order:
             return CoreTasks(list(tasks))
         form: Form = tasks[0].encoded.form
-        out = places.images
+        out = slots.images
         assert out is not None  # the tasks were accepted
         stride = out[0].numel() * out.itemsize
         rejected: list[SampleTask] = []

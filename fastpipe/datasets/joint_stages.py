@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from fastpipe.errors import DatasetError, PlanError
-from fastpipe.executor import BatchSpec, ImageStages, SampleTask, SlotAllocator, StageOptions
+from fastpipe.executor import BatchSlots, BatchSpec, ImageStages, SampleTask, StageOptions
 from fastpipe.program import execute, lower, needed
 from fastpipe.rng import as_globals, drawing, rewound
 from fastpipe.rng.torch_patch import torch_draws_from
@@ -105,9 +105,9 @@ class TargetStages(ImageStages):
         self._dataset = dataset
         self._spreads_targets = dataset._fastpipe_spreads_targets
 
-    def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
-        """Returns None, for collating, if samples may have several targets; else the places of the images."""
-        return None if self._spreads_targets else super().places(count, options)
+    def slots(self, count: int, options: BatchSpec) -> BatchSlots | None:
+        """Returns None, for collating, if samples may have several targets; else the slots of the images."""
+        return None if self._spreads_targets else super().slots(count, options)
 
     def draw_one(self, task: SampleTask, generators: Generators | None, fixed: FixedSteps | None) -> None:
         if task.shape is not None:
@@ -159,7 +159,7 @@ class JointStages(TargetStages):
     def _make_targets(self, task: SampleTask, size: tuple[int, int]) -> None:
         task.target = task.image, *with_masks(self._dataset.targets_of(task.target, size))
 
-    def places(self, count: int, options: object) -> None:
+    def slots(self, count: int, options: object) -> None:
         """Returns None: the transforms decide what a sample holds, so samples are collated."""
 
     def _rest_calls(self) -> list[Transform]:

@@ -1,14 +1,13 @@
 """Makes samples and batches: reads, draws, lowers, runs in the core and, for the rest, in Python, and collects."""
 
 from fastpipe.executor.batch import (
-    BatchBuilder,
+    BatchSlots,
     BatchSpec,
     CollatedBatch,
     ImageBatch,
-    SlotAllocator,
+    ImageSlots,
     batch_bytes,
     batch_memory,
-    moved_together,
 )
 from fastpipe.executor.batch_executor import BatchExecutor, PendingBatch
 from fastpipe.executor.epochs import SharedEpoch, in_epochs

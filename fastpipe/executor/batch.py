@@ -8,19 +8,23 @@ without a tensor for each sample and a copy of it.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
+from fastpipe import core
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.memory.host_pool import reused, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes, new_shared
-from fastpipe.ops import ResizeAsFloats, ToNormalizedTensor, ToPlanarTensor, ToTensorByFactor
+from fastpipe.ops import ResizeAsFloats, TensorConversion, ToNormalizedTensor, ToPlanarTensor, ToTensorByFactor
 from fastpipe.program.lower import lower
+from fastpipe.program.on_image import DIRECT
 from fastpipe.program.program import Program
-from fastpipe.types import Recipe, Target
+from fastpipe.result_memory import new_result
+from fastpipe.types import ImageShape, Recipe, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,21 +77,89 @@ class CollatedBatch:
     parts: object
 
 
-class SlotAllocator(Protocol):
-    """The slots of a batch in one tensor; `BatchBuilder` implements it."""
+class JobResults(Protocol):
+    """Memory that the core writes the results of programs to.
 
-    @property
-    def images(self) -> torch.Tensor | None:
-        """The tensor, once a task has been accepted."""
+    Attributes:
+        images: the tensor of a batch; None if each image has its own.
+    """
 
+    images: torch.Tensor | None
+
+    def takes(self, program: Program) -> bool:
+        """True if the core can write the result of a program's conversion."""
+
+    def write(self, job: core.Job, slot: int, program: Program) -> torch.Tensor | None:
+        """Sets a job's sink; returns the tensor, or None if the image is finished in a batch's tensor."""
+
+
+class NewTensors:
+    """A new tensor for each image; threads may share this."""
+
+    images: torch.Tensor | None = None
+
+    def __init__(self) -> None:
+        # The last conversion, shape and sink, in one object as threads may share it.
+        self._last: tuple[TensorConversion | None, ImageShape | None, tuple[object, ...]] = (None, None, ())
+
+    def takes(self, program: Program) -> bool:
+        return program.conversion is not None
+
+    def write(self, job: core.Job, slot: int, program: Program) -> torch.Tensor:
+        conversion, shape = program.conversion, program.result
+        assert conversion is not None  # `takes` was True
+        out = new_result((shape[2], shape[0], shape[1]), conversion.dtype)
+        last_conversion, last_shape, sink = self._last
+        if conversion is not last_conversion or shape != last_shape:
+            sink = core.BatchSink(out[None]).sink(*conversion.arithmetic)
+            self._last = conversion, shape, sink
+        job.write_to(out.data_ptr(), sink)
+        return out
+
+
+class BatchSlots(ABC):
+    """The slots of a batch in one tensor; the core writes images straight into them.
+
+    Attributes:
+        images: the tensor ``(N, …)``; None until a task has been accepted.
+    """
+
+    images: torch.Tensor | None = None
+    _sink: core.BatchSink | None = None
+
+    @abstractmethod
     def accept(self, task: SampleTask) -> bool:
         """Assigns a slot to a task; False if its result doesn't fit into one tensor with those before."""
 
-    def place(self, position: int) -> torch.Tensor:
+    def place(self, slot: int) -> torch.Tensor:
         """The tensor that a result is written to."""
+        assert self.images is not None
+        return self.images[slot]
 
-    def finish(self, targets: list[Target], positions: Sequence[int]) -> ImageBatch:
-        """The batch of these filled slots; leaves out all others."""
+    def takes(self, program: Program) -> bool:
+        images, conversion = self.images, program.conversion
+        if conversion is None or images is None or images.dtype not in DIRECT:
+            return False
+        return not program.after or images.dtype == conversion.dtype
+
+    def write(self, job: core.Job, slot: int, program: Program) -> torch.Tensor | None:
+        images, conversion = self.images, program.conversion
+        assert images is not None  # `takes` was True
+        assert conversion is not None
+        if self._sink is None:
+            self._sink = core.BatchSink(images)
+        self._sink.write(job, slot, conversion.arithmetic)
+        return images[slot] if program.after else None
+
+    def finish(self, targets: list[Target], slots: Sequence[int]) -> ImageBatch:
+        """The batch of these slots; leaves out all others.
+
+        Args:
+            targets: a target for each of these slots.
+            slots: the filled slots, at least one, in rising order.
+        """
+        assert self.images is not None
+        return ImageBatch(_moved_together(self.images, slots), targets)
 
 
 _KEEP_UINT8 = ToPlanarTensor()
@@ -114,48 +186,40 @@ def batch_bytes(recipe: Recipe, count: int, options: BatchSpec) -> int | None:
     return count * math.prod(program.result) * _dtype(program, options).itemsize if _fits_a_slot(program) else None
 
 
-@dataclass(slots=True)
-class BatchBuilder:
-    """Assigns the slots of one tensor to the images of a batch.
+class ImageSlots(BatchSlots):
+    """The slots of a batch of images, ``(N, C, H, W)``.
 
-    Attributes:
+    Args:
         count: number of images in the batch.
         options: the batch's options.
         shared: allocate in shared memory, for another process.
-        out: the tensor ``(N, C, H, W)`` to fill; images that don't fit it aren't accepted. None for a new one.
-        images: the tensor, once an image has been accepted.
+        out: the tensor to fill; images that don't fit it aren't accepted. None for a new one.
     """
 
-    count: int
-    options: BatchSpec
-    shared: bool
-    out: torch.Tensor | None = None
-    images: torch.Tensor | None = None
-    _numbers: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
-    _first: Program | None = None
+    def __init__(self, count: int, options: BatchSpec, shared: bool, out: torch.Tensor | None = None) -> None:
+        self._count, self._options, self._shared, self._out = count, options, shared, out
+        self._numbers: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {}  # mean and std, by slot
+        self._first: Program | None = None
 
     def accept(self, task: SampleTask) -> bool:
-        """Assigns a slot to a task's image; False if the image doesn't fit into one tensor with those before.
-
-        With deferred conversions, changes the task's program to keep uint8.
-        """
+        """See `BatchSlots.accept`; with deferred conversions, changes the task's program to keep uint8."""
         first, program = self._first, task.program
         if program is None:
             return False
         # Most programs end in the same conversion; then nothing else needs to be compared.
         same = first is not None and program.conversion is first.conversion and not (program.after or first.after)
-        if not (same or self._takes(program)) or (first is not None and program.result != first.result):
+        if not (same or self._fits(program)) or (first is not None and program.result != first.result):
             return False
         if self.images is None:
-            shape, dtype = (self.count, *program.result), _dtype(program, self.options)
-            self._first, out = program, self.out
+            shape, dtype = (self._count, *program.result), _dtype(program, self._options)
+            self._first, out = program, self._out
             if out is None:
-                self.images = _allocate(shape, dtype, self.options, self.shared)
+                self.images = _allocate(shape, dtype, self._options, self._shared)
             elif out.dtype != dtype or (out.shape[2], out.shape[3], out.shape[1]) != program.result:
                 return False
             else:
                 self.images = out
-        if self.options.defer:
+        if self._options.defer:
             conversion = program.conversion
             if isinstance(conversion, ToNormalizedTensor):
                 self._numbers[task.slot] = conversion.mean, conversion.std
@@ -163,14 +227,9 @@ class BatchBuilder:
             task.program = program._replace(conversion=_KEEP_UINT8)
         return True
 
-    def place(self, position: int) -> torch.Tensor:
-        """The slot ``(C, H, W)`` of an image."""
-        assert self.images is not None
-        return self.images[position]
-
-    def _takes(self, program: Program) -> bool:
-        first, defer = self._first or program, self.options.defer
-        if not _fits_a_slot(program) or _dtype(program, self.options) != _dtype(first, self.options):
+    def _fits(self, program: Program) -> bool:
+        first, defer = self._first or program, self._options.defer
+        if not _fits_a_slot(program) or _dtype(program, self._options) != _dtype(first, self._options):
             return False
         if defer and (type(program.conversion), _multiplied(program)) != (type(first.conversion), _multiplied(first)):
             return False
@@ -180,21 +239,15 @@ class BatchBuilder:
             return False
         return not program.after or not (defer or isinstance(program.conversion, ToPlanarTensor))
 
-    def finish(self, targets: list[Target], positions: Sequence[int]) -> ImageBatch:
-        """The batch of these slots; leaves out all others.
-
-        Args:
-            targets: a target for each of these slots.
-            positions: the filled slots, at least one, in rising order.
-        """
-        assert self.images is not None
-        images = moved_together(self.images, positions)
-        numbers = [self._numbers[position] for position in positions] if self._numbers else None
-        deferred = self._first if self.options.defer else None
-        return ImageBatch(images, targets, numbers, deferred is not None and _multiplied(deferred))
+    def finish(self, targets: list[Target], slots: Sequence[int]) -> ImageBatch:
+        batch = super().finish(targets, slots)
+        if self._numbers:
+            batch.normalize = [self._numbers[slot] for slot in slots]
+        batch.multiplied = self._options.defer and self._first is not None and _multiplied(self._first)
+        return batch
 
 
-def moved_together(images: torch.Tensor, positions: Sequence[int]) -> torch.Tensor:
+def _moved_together(images: torch.Tensor, positions: Sequence[int]) -> torch.Tensor:
     """Moves the images at these rising positions to the front of their own memory, and returns that part of it."""
     if len(positions) == len(images):
         return images

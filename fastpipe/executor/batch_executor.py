@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import overload
 
 from fastpipe.core import Run, thread_resources
-from fastpipe.executor.batch import BatchSpec, ImageBatch, SlotAllocator
+from fastpipe.executor.batch import BatchSlots, BatchSpec, ImageBatch
 from fastpipe.executor.image_stages import ImageStages
 from fastpipe.executor.stage_times import Row, Stage
 from fastpipe.executor.tasks import CoreTasks, SampleTask
@@ -72,11 +72,11 @@ class BatchExecutor:
         self, indices: Sequence[int], epoch: int | None = None, options: BatchSpec | None = None
     ) -> PendingBatch:
         """Begins a batch: reads and draws the first samples and hands them to the core; see `run` for the arguments."""
-        places = None
+        slots = None
         if options is not None and not options.as_list and indices:
-            places = self.stages.places(len(indices), options)
+            slots = self.stages.slots(len(indices), options)
         threads = self.threads if options is None or options.threads is None else options.threads
-        return PendingBatch(self, indices, epoch, places, threads)
+        return PendingBatch(self, indices, epoch, slots, threads)
 
     def recipe(self, index: int, epoch: int | None, generators: Generators | None) -> Recipe:
         """Draws a sample's recipe; reads only the file's header.
@@ -110,11 +110,11 @@ class PendingBatch:
         executor: BatchExecutor,
         indices: Sequence[int],
         epoch: int | None,
-        places: SlotAllocator | None,
+        slots: BatchSlots | None,
         threads: int,
     ) -> None:
         self._tasks_of, self._stages, self._policy = executor.tasks_of, executor.stages, executor.stages.policy
-        self._indices, self._epoch, self._places, self._threads = indices, epoch, places, threads
+        self._indices, self._epoch, self._slots, self._threads = indices, epoch, slots, threads
         self._resources = thread_resources(threads)
         self._tasks: list[SampleTask | None] = []  # by position; None for a sample that is left out
         self._running: tuple[CoreTasks, Run | None, list[SampleTask]] | None = None
@@ -138,13 +138,13 @@ class PendingBatch:
         self.submit_rest()
         self._settle()
         clock(None)
-        if self._places is not None:
+        if self._slots is not None:
             for position, task in enumerate(self._tasks):
                 if task is not None and task.error is not None:
                     self._substitute(position, task)
         result: ImageBatch | list[Sample]
-        if self._places is not None and (kept := [task for task in self._tasks if task is not None]):
-            result = self._places.finish([task.target for task in kept], [task.slot for task in kept])
+        if self._slots is not None and (kept := [task for task in self._tasks if task is not None]):
+            result = self._slots.finish([task.target for task in kept], [task.slot for task in kept])
         else:
             result = self._finished()
         clock(Stage.PYTHON if isinstance(result, list) else Stage.COLLATE)
@@ -175,7 +175,7 @@ class PendingBatch:
 
     def _begin(self, tasks: list[SampleTask]) -> None:
         """Reads and draws tasks and hands them to the core, which finishes the tasks before them meanwhile."""
-        stages, places, clock = self._stages, self._places, self._clock
+        stages, slots, clock = self._stages, self._slots, self._clock
         clock(None)
         stages.read(tasks, self._resources)
         clock(Stage.READ)
@@ -184,8 +184,8 @@ class PendingBatch:
         tasks = [task for task in tasks if task.error is None]
         stages.lower(tasks)
         clock(Stage.DRAW)
-        for task in tasks if places is not None else ():
-            if places is not None and not places.accept(task):
+        for task in tasks if slots is not None else ():
+            if slots is not None and not slots.accept(task):
                 tasks = self._as_list()
                 break
         self._start(tasks)
@@ -193,7 +193,7 @@ class PendingBatch:
     def _start(self, tasks: list[SampleTask]) -> None:
         """Has the core begin tasks, and finishes those before them; without threads the core runs in `_settle`."""
         resources, run = self._resources, None
-        filled = self._stages.fill_jobs(tasks, self._places, resources)
+        filled = self._stages.fill_jobs(tasks, self._slots, resources)
         if filled.claimed and filled.jobs is not None and resources is not None and resources.threads:
             run = resources.pool.start(filled.jobs, len(filled.claimed), (filled.claimed, filled.memory))
         if self._running is not None:
@@ -203,7 +203,7 @@ class PendingBatch:
     def _as_list(self) -> list[SampleTask]:
         """Falls back to a list, as results don't fit into one tensor; returns all unfinished tasks, lowered anew."""
         self._settle()
-        self._places = None
+        self._slots = None
         tasks = [task for task in self._tasks if task is not None and task.error is None and task.finished is None]
         self._stages.read([task for task in tasks if task.encoded is None], self._resources)
         self._stages.lower(tasks)
@@ -241,7 +241,7 @@ class PendingBatch:
 
     def _make(self, task: SampleTask) -> None:
         with self._stages.errors_noted(task):
-            self._stages.make(task, None if self._places is None else self._places.place(task.slot))
+            self._stages.make(task, None if self._slots is None else self._slots.place(task.slot))
 
     def _substitute(self, position: int, task: SampleTask) -> None:
         """Replaces a bad sample, or leaves it out, as the policy says."""
@@ -250,7 +250,7 @@ class PendingBatch:
             self._tasks[position] = other
             if other.finished is None:
                 self._begin([other])
-            elif self._places is not None:
+            elif self._slots is not None:
                 self._start(self._as_list())
             self._settle()
             if other.error is None:

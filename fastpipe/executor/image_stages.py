@@ -16,19 +16,16 @@ from fastpipe.config import MachineConfig
 from fastpipe.core import ThreadResources
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
-from fastpipe.executor.batch import BatchBuilder, BatchSpec, SlotAllocator
+from fastpipe.executor.batch import BatchSlots, BatchSpec, ImageSlots, JobResults, NewTensors
 from fastpipe.executor.tasks import CoreTasks, FailurePolicy, SampleTask
-from fastpipe.ops import TensorConversion
 from fastpipe.pillow.image_record import source_of
 from fastpipe.pillow.lazy_image import LazyImage, load_images
 from fastpipe.pillow.lazy_source import LazySource
 from fastpipe.program.core_job import Encoded, add_program, claimed_by_core
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower
-from fastpipe.program.on_image import DIRECT, finish_tensor
-from fastpipe.program.program import Program
+from fastpipe.program.on_image import finish_tensor
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
-from fastpipe.result_memory import new_result
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetch_files
 from fastpipe.sources.refused import raise_if_refused
@@ -126,7 +123,7 @@ class ImageStages:
         self._rest_runs = tuple(pipelines_of(rest))
         self._takes_source = bool(rest) and named_arrays_of(rest[0]) is not None  # no PIL image is needed
         self._for_core: dict[tuple[object, ...], bool] = {}  # by properties of headers
-        self._alone = _Sinks(None)  # for images that aren't made in a batch's tensor
+        self._new_tensors = NewTensors()  # for images that aren't made in a batch's tensor
 
     def _drawn_ahead(self) -> Any:
         """What draws another library's transform of named arrays in its place, before an image is decoded; else None.
@@ -147,12 +144,12 @@ class ImageStages:
         """False if the members of another library's transform have changed, so that new stages are needed."""
         return (self._drawn_ahead() is not None) == self._is_drawn_ahead
 
-    def places(self, count: int, options: BatchSpec) -> SlotAllocator | None:
+    def slots(self, count: int, options: BatchSpec) -> BatchSlots | None:
         """The slots of a batch in one tensor; None if results are collated from a list."""
         if self.pipeline.unplanned or self.loader is not None:
             return None
         shared = get_worker_info() is not None if self.options.shared is None else self.options.shared
-        return BatchBuilder(count, options, shared, self.options.out)
+        return ImageSlots(count, options, shared, self.options.out)
 
     # -- read
 
@@ -312,13 +309,13 @@ class ImageStages:
     # -- run
 
     def fill_jobs(
-        self, tasks: Sequence[SampleTask], places: SlotAllocator | None, resources: ThreadResources | None
+        self, tasks: Sequence[SampleTask], slots: BatchSlots | None, resources: ThreadResources | None
     ) -> CoreTasks:
         """Fills a job for each task that the core takes: its result goes into its slot, if there are slots."""
         if not tasks or resources is None or self.pipeline.unplanned or self.loader is not None:
             return CoreTasks(list(tasks))
         jobs = resources.jobs(len(tasks))
-        sinks = self._alone if places is None else _Sinks(places)
+        results: JobResults = self._new_tensors if slots is None else slots
         self._fetch_rows(tasks)
         limit: int | None = tasks[0].encoded.max_pixels
         limits = limit or 0, readers.most_scratch(limit)  # larger images are refused, and left to `execute`
@@ -332,18 +329,18 @@ class ImageStages:
             if (
                 program is not None
                 and self._is_for_core(task)
-                and sinks.take(program)
+                and results.takes(program)
                 and add_program(job, program)[1] == len(program.steps)
             ):
                 task.encoded.give_to(job, program.region, limits)
-                task.image = sinks.write(job, task.slot, program)
+                task.image = results.write(job, task.slot, program)
                 claimed.append(task)
                 job = next(free, job)
-                if program.after or self.finishes_in_python or (program.tv_image and places is None):
+                if program.after or self.finishes_in_python or (program.tv_image and slots is None):
                     unfinished.add(task.slot)
             else:
                 rejected.append(task)
-        return CoreTasks(rejected, claimed, unfinished, jobs, sinks.memory)
+        return CoreTasks(rejected, claimed, unfinished, jobs, results.images)
 
     def _fetch_rows(self, tasks: Sequence[SampleTask]) -> None:
         """Reads the rows that programs need, for remote packed images of which only the beginning has been read.
@@ -450,43 +447,3 @@ class ImageStages:
 
 class _StagesOfRecipes(ImageStages):
     """Stages that draw nothing of another library's ahead."""
-
-
-class _Sinks:
-    """Memory that the core writes to: the slots of a batch's tensor, or a new tensor for each image.
-
-    Attributes:
-        memory: the tensor of the batch; None if each image has its own.
-    """
-
-    def __init__(self, builder: SlotAllocator | None) -> None:
-        self.memory = None if builder is None else builder.images
-        direct = self.memory is not None and self.memory.dtype in DIRECT
-        self._places = core.BatchSink(self.memory) if self.memory is not None and direct else None
-        # For images outside of a batch: the last conversion, shape and sink, in one object as threads may share it.
-        self._known: tuple[TensorConversion | None, ImageShape | None, tuple[object, ...]] = (None, None, ())
-
-    def take(self, program: Program) -> bool:
-        """True if the core can write the result of a program's conversion."""
-        conversion = program.conversion
-        if conversion is None:
-            return False
-        if self.memory is None:
-            return True
-        return self._places is not None and not (program.after and self.memory.dtype != conversion.dtype)
-
-    def write(self, job: core.Job, position: int, program: Program) -> torch.Tensor | None:
-        """Sets a job's sink; returns the tensor, or None if the image is finished in a batch's tensor."""
-        conversion = program.conversion
-        assert conversion is not None  # `take` was True
-        if self._places is not None:
-            self._places.write(job, position, conversion.arithmetic)
-            return self.memory[position] if self.memory is not None and program.after else None
-        shape = program.result
-        out = new_result((shape[2], shape[0], shape[1]), conversion.dtype)
-        known_conversion, known_shape, sink = self._known
-        if conversion is not known_conversion or shape != known_shape:
-            sink = core.BatchSink(out[None]).sink(*conversion.arithmetic)
-            self._known = conversion, shape, sink
-        job.write_to(out.data_ptr(), sink)
-        return out

@@ -19,6 +19,18 @@ Space = dict[str, tuple[Tensor, bool]]
 Listed = tuple[tuple[str, tuple[float, ...] | None, bool], ...]
 
 
+def _affine_arguments(op_name: str, magnitude: float) -> tuple[list[int], list[float], list[int] | None]:
+    """The shift in pixels, the shear in degrees, and the centre (None for the image's) of a shear or a translation."""
+    axis = 0 if op_name.endswith("X") else 1
+    translate, shear = [0, 0], [0.0, 0.0]
+    center: list[int] | None = None
+    if op_name.startswith("Shear"):
+        shear[axis], center = math.degrees(math.atan(magnitude)), [0, 0]
+    else:
+        translate[axis] = int(magnitude)
+    return translate, shear, center
+
+
 def apply_op(
     img: Tensor, op_name: str, magnitude: float, interpolation: InterpolationMode, fill: Fill | None
 ) -> Tensor:
@@ -34,16 +46,9 @@ def apply_op(
     Raises:
         ValueError: ``op_name`` is unknown.
     """
-    if op_name == "ShearX":
-        shear = [math.degrees(math.atan(magnitude)), 0.0]
-        img = F.affine(img, 0.0, [0, 0], 1.0, shear, interpolation, fill, [0, 0])
-    elif op_name == "ShearY":
-        shear = [0.0, math.degrees(math.atan(magnitude))]
-        img = F.affine(img, 0.0, [0, 0], 1.0, shear, interpolation, fill, [0, 0])
-    elif op_name == "TranslateX":
-        img = F.affine(img, 0.0, [int(magnitude), 0], 1.0, [0.0, 0.0], interpolation, fill)
-    elif op_name == "TranslateY":
-        img = F.affine(img, 0.0, [0, int(magnitude)], 1.0, [0.0, 0.0], interpolation, fill)
+    if op_name in ["ShearX", "ShearY", "TranslateX", "TranslateY"]:
+        translate, shear, center = _affine_arguments(op_name, magnitude)
+        img = F.affine(img, 0.0, translate, 1.0, shear, interpolation, fill, center)
     elif op_name == "Rotate":
         img = F.rotate(img, magnitude, interpolation=interpolation, fill=fill)
     elif op_name == "Brightness":
@@ -93,13 +98,7 @@ def op_calls(
         return (ops.interned(ops.Solarize(magnitude)),)
     if op_name in _ADJUSTED:
         return (ops.interned(_ADJUSTED[op_name](1.0 + magnitude)),)
-    across = op_name.endswith("X")
-    translate, shear, center = [0, 0], [0.0, 0.0], None
-    if op_name.startswith("Shear"):
-        center = [0, 0]
-        shear[0 if across else 1] = math.degrees(math.atan(magnitude))
-    else:
-        translate[0 if across else 1] = int(magnitude)
+    translate, shear, center = _affine_arguments(op_name, magnitude)
     return (ops.interned(affine(0.0, translate, 1.0, shear, interpolation, fill, center)),)
 
 

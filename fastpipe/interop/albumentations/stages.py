@@ -36,7 +36,7 @@ class AlbumentationsStages(ImageStages):
         super().__init__(options)
         self._dataset = dataset
 
-    def places(self, count: int, options: object) -> None:
+    def slots(self, count: int, options: object) -> None:
         """Returns None: the transform decides what a sample holds, so samples are collated."""
 
     def run_rest(self, task: SampleTask) -> None:
