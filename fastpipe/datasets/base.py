@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 import copy
 import operator
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
 from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
 from fastpipe.datasets.private import PrivateState
+from fastpipe.datasets.python_steps import python_step
 from fastpipe.datasets.standard_transform import StandardTransform, default_loader
 from fastpipe.datasets.torchvision_bases import derive_from_torchvision
 from fastpipe.errors import DatasetError, PlanError
@@ -43,7 +42,6 @@ from fastpipe.executor import (
 from fastpipe.index.table import Array
 from fastpipe.memory.torch_worker import serve_torch_loader
 from fastpipe.paths import absolute_path
-from fastpipe.plain_lookup import own_attribute
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
@@ -225,14 +223,7 @@ class ImageDataset(Dataset[SampleT]):
         """Names the step of making a sample that is Python code of the user's and holds the GIL; empty if none is."""
         if self._fastpipe_has_own_getitem() or type(self).__getitems__ is not ImageDataset.__getitems__:
             return f"the dataset's own way to samples ({type(self).__name__})"
-        if not self.plans:
-            return "the dataset's loader"
-        if self.pipeline.unplanned:
-            return f"the transform {_name_of(self.pipeline.unplanned[0])}"
-        if self.target_transform is not None and not _is_builtin(self.target_transform):
-            return f"the target_transform {_name_of(self.target_transform)}"
-        draws = callable(self.on_error) and not getattr(self.on_error, "draws_nothing", False)
-        return "the function on_error" if draws else ""
+        return python_step(self)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -507,17 +498,3 @@ _HELD_BY_STAGES = {
     *("seed", "threads", "on_error", "max_bad_fraction", "data", "channels_first"),
 }
 """The attributes that an executor's stages hold; others, such as a user's own, may change for each sample."""
-
-
-def _is_builtin(function: object) -> bool:
-    """True for a builtin known to draw nothing, such as ``int``, ``abs`` or a dict's ``__getitem__``."""
-    if isinstance(function, BuiltinFunctionType):
-        return function.__self__ is builtins or type(function.__self__) in (dict, list, tuple)
-    return any(function is kind for kind in (int, float, str, bool))
-
-
-def _name_of(transform: object) -> str:
-    if isinstance(transform, (FunctionType, BuiltinFunctionType, MethodType)):
-        return transform.__name__
-    name = own_attribute(transform, "__name__")
-    return name if isinstance(name, str) else type(transform).__name__

@@ -188,6 +188,16 @@ __all__ = [
 ]
 
 _HOMES = {
+    "after_tensor": (
+        "AsTvImage",
+        "PilOperation",
+        "TensorOperation",
+        "ToDtype",
+        "ToFloatTensor",
+        "ToImage",
+        "ToPureTensor",
+        "ahead_of",
+    ),
     "base": (
         "EXACT",
         "OWN",
@@ -202,6 +212,11 @@ _HOMES = {
         "interned_once",
         "memo_of",
         "register",
+    ),
+    "before_tensor": (
+        "Layout",
+        "PermuteChannels",
+        "layout_after",
     ),
     "color": (
         "AdjustBrightness",
@@ -264,22 +279,7 @@ _HOMES = {
         "as_tensor_operation",
         "tensor_operation",
     ),
-    "before_tensor": (
-        "Layout",
-        "PermuteChannels",
-        "layout_after",
-    ),
     "tensor_shape": ("TensorShape",),
-    "after_tensor": (
-        "AsTvImage",
-        "PilOperation",
-        "TensorOperation",
-        "ToDtype",
-        "ToFloatTensor",
-        "ToImage",
-        "ToPureTensor",
-        "ahead_of",
-    ),
     "warps": (
         "Affine",
         "AffineBy",

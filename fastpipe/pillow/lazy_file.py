@@ -33,11 +33,11 @@ from fastpipe.pillow.lazy_image import (
     PILLOWS_LOAD,
     ArrayInterface,
     LazyImage,
-    PendingPixels,
     info_for_next,
 )
 from fastpipe.pillow.lazy_source import Check, LazySource
 from fastpipe.pillow.packed_files import jpeg_file
+from fastpipe.pillow.pixel_access import PendingPixels
 from fastpipe.pillow.unread import UnreadJpeg
 from fastpipe.plain_way import own_function, raise_interruption
 from fastpipe.program.claims import Claimed

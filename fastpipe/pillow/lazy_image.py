@@ -31,6 +31,7 @@ from fastpipe.pillow.method_arguments import (
     whole_box,
     whole_size,
 )
+from fastpipe.pillow.pixel_access import PendingPixels
 from fastpipe.plain_way import own_function
 from fastpipe.program.claims import Claimed
 from fastpipe.program.core_job import claimed_by_core, core_has
@@ -481,28 +482,6 @@ def shadow_of(image: Image.Image) -> Image.Image | None:
         shadow = shadow.copy()
     shadow.info = copied_info(image)
     return shadow
-
-
-class PendingPixels:
-    """Pillow's ``PixelAccess`` for an image whose pixels are made at the first access.
-
-    Args:
-        image: the image whose ``load`` was called.
-    """
-
-    __slots__ = ("_image",)
-
-    def __init__(self, image: Image.Image) -> None:
-        self._image = image
-
-    def __getitem__(self, place: object) -> Any:
-        return self._pixels()[place]
-
-    def __setitem__(self, place: object, value: object) -> None:
-        self._pixels()[place] = value
-
-    def _pixels(self) -> Any:
-        return self._image.im.pixel_access(self._image.readonly)
 
 
 LazyImage.__module__, LazyImage.__qualname__, LazyImage.__name__ = "PIL.Image", "Image", "Image"

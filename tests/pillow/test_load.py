@@ -21,7 +21,8 @@ from torchvision.transforms import functional as F
 
 import fastpipe
 from fastpipe.pillow.files import adopt
-from fastpipe.pillow.lazy_image import LazyImage, PendingPixels
+from fastpipe.pillow.lazy_image import LazyImage
+from fastpipe.pillow.pixel_access import PendingPixels
 
 PHOTO = corpus.jpeg(97, 131, "420", seed=5)
 SOUND = {
