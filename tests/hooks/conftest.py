@@ -25,6 +25,14 @@ def photos(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return [str(file) for file in files]
 
 
+@pytest.fixture(scope="module")
+def photo(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A JPEG of 60×80 pixels."""
+    path = tmp_path_factory.mktemp("photo") / "a.jpg"
+    path.write_bytes(corpus.jpeg(60, 80))
+    return str(path)
+
+
 @pytest.fixture
 def fresh_ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An account of its own: no sites, no notes, and nothing that the child processes of other tests have written."""
