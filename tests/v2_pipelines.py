@@ -165,3 +165,12 @@ def same(ours: Any, theirs: Any) -> bool:
             and bool(np.array_equal(np.asarray(ours), np.asarray(theirs)))
         )
     return bool(type(ours) is type(theirs) and ours == theirs)
+
+
+def sample_of(dataset: Any, seed: int) -> Any:
+    """One of four samples, with torch's generator after it; or the class of the error."""
+    torch.manual_seed(seed)
+    try:
+        return dataset[seed % 4], torch.get_rng_state()
+    except (ValueError, TypeError, IndexError, RuntimeError) as error:
+        return type(error)
