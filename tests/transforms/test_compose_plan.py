@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import random
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -16,61 +15,18 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageFilter
+from PIL import Image
 from torchvision_here import torchvision
 from transform_cases import FIXED, LARGE, RANDOM, as_pil, ident, picture
+from transforms.composed_calls import Blur, Outcome, noise, recipe
 
 import fastpipe
 import fastpipe.transforms as T
 from fastpipe import core
-from fastpipe.transforms import compose_plan
 
 V = torchvision.transforms
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 SIZES = [(1, 1), (1, 40), (33, 3), (32, 32), (61, 83), (224, 224)]
-
-
-class Outcome:
-    """A call's result or error, and the states of the generators after it."""
-
-    def __init__(self, transform: Any, image: Any, seed: int) -> None:
-        torch.manual_seed(seed)
-        random.seed(seed)
-        self.result: Any = None
-        self.error: Any = None
-        try:
-            self.result = transform(image)
-        except Exception as error:
-            self.error = type(error), str(error)
-        self.states = torch.get_rng_state(), random.getstate()
-
-    def assert_equals(self, other: Outcome) -> None:
-        assert self.error == other.error
-        assert torch.equal(self.states[0], other.states[0])
-        assert self.states[1] == other.states[1]
-        assert_same(self.result, other.result)
-
-
-def assert_same(ours: Any, theirs: Any) -> None:
-    if isinstance(theirs, (list, tuple)):
-        assert len(ours) == len(theirs)
-        for one, other in zip(ours, theirs, strict=True):
-            assert_same(one, other)
-    elif isinstance(theirs, torch.Tensor):
-        assert ours.dtype == theirs.dtype
-        assert layout(ours) == layout(theirs)
-        assert torch.equal(ours, theirs)
-    elif isinstance(theirs, Image.Image):
-        if isinstance(ours, Image.Image):
-            assert (ours.mode, ours.size) == (theirs.mode, theirs.size)
-        np.testing.assert_array_equal(np.asarray(ours).squeeze(), np.asarray(theirs).squeeze())
-    else:
-        assert ours == theirs
-
-
-def layout(tensor: torch.Tensor) -> object:
-    """Strides; of an image of one pixel nothing depends on them."""
-    return tensor.stride() if tensor.shape[-2:] != (1, 1) else ()
 
 
 def assert_as_torchvision(build: Callable[[Any], Any], image: Any, seeds: Any = range(6)) -> None:
@@ -79,20 +35,6 @@ def assert_as_torchvision(build: Callable[[Any], Any], image: Any, seeds: Any = 
     for seed in seeds:
         expected = Outcome(theirs, image, seed)
         Outcome(ours, image, seed).assert_equals(expected)
-
-
-class Blur:
-    """A transform of the user's, which takes PIL images alone and draws from both generators."""
-
-    def __call__(self, image: Any) -> Any:
-        assert type(image) is Image.Image
-        if torch.rand(1).item() < 0.3 or random.random() < 0.3:
-            return image
-        return image.filter(ImageFilter.BoxBlur(1))
-
-
-def noise(tensor: Any) -> Any:
-    return tensor + torch.randn_like(tensor)
 
 
 RECIPES: dict[str, Callable[[Any], list[Any]]] = {
@@ -197,31 +139,6 @@ def test_random_recipes(
     assert_as_torchvision(build, as_pil(picture(height, width, channels)), [seed])
 
 
-@pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The programs that are run."""
-    run, ran = compose_plan.run_on_image, list[Any]()
-
-    def noting(program: Any, image: Any, **options: Any) -> Any:
-        ran.append(program)
-        return run(program, image, **options)
-
-    monkeypatch.setattr(compose_plan, "run_on_image", noting)
-    return ran
-
-
-def recipe(library: Any) -> Any:
-    return library.Compose(
-        [
-            library.RandomResizedCrop(24),
-            library.RandomHorizontalFlip(),
-            library.ColorJitter(0.3),
-            library.ToTensor(),
-            library.Normalize(MEAN, STD),
-        ]
-    )
-
-
 @pytest.mark.parametrize("kind", ["pil", "array"])
 def test_a_compose_is_one_program_that_reads_the_crop_alone(kind: str, programs: list[Any]) -> None:
     array = picture(61, 83)
@@ -248,166 +165,6 @@ def test_what_is_no_program(programs: list[Any]) -> None:
     assert not programs
     transform(image)
     assert len(programs) == 1
-
-
-def test_attributes_that_change(programs: list[Any]) -> None:
-    image, ours, theirs = as_pil(picture(61, 83)), recipe(T), recipe(V)
-
-    def change(transforms: list[Any], turn: int) -> None:
-        if turn == 1:
-            transforms[0].size = (20, 31)
-        elif turn == 2:
-            transforms[0].scale, transforms[1].p = (0.5, 0.6), 1.0
-        elif turn == 3:
-            transforms[2].brightness = None
-            transforms[2].hue = (-0.1, 0.2)
-        elif turn == 4:
-            transforms[4].mean, transforms[4].std = [0.1, 0.2, 0.3], (0.5, 0.5, 0.5)
-        elif turn == 5:
-            transforms[4].std[0:0] = []  # nothing
-            transforms[4].mean[0] = 0.9
-
-    for turn in range(6):
-        for one in (ours, theirs):
-            if turn == 5:
-                one.transforms[4].std = [0.5] * 3
-            change(one.transforms, turn)
-        Outcome(ours, image, turn).assert_equals(Outcome(theirs, image, turn))
-    assert len(programs) == 6
-
-
-def test_members_that_change(programs: list[Any]) -> None:
-    image, ours, theirs = as_pil(picture(61, 83)), recipe(T), recipe(V)
-
-    def change(library: Any, compose: Any, turn: int) -> None:
-        members = compose.transforms
-        if turn == 1:
-            members.insert(0, library.RandomVerticalFlip())
-        elif turn == 2:
-            members[2] = library.RandomChoice([library.RandomRotation(20), library.Resize(30)])
-        elif turn == 3:
-            members[2].transforms.append(library.RandomInvert(1))
-        elif turn == 4:
-            members[2].transforms = [library.RandomSolarize(9, 1)]
-        elif turn == 5:
-            members.append(noise)
-        elif turn == 6:
-            members.insert(2, library.Compose([library.RandomHorizontalFlip()]))
-        elif turn == 7:
-            members[2].transforms.append(Blur())
-        elif turn == 8:
-            compose.transforms = (library.RandomCrop(9), library.RandomApply(torch.nn.ModuleList([]), 1))
-        elif turn == 9:
-            compose.transforms[1].transforms.append(library.RandomHorizontalFlip(1))
-        elif turn == 10:
-            del members
-
-    for turn in range(11):
-        change(T, ours, turn)
-        change(V, theirs, turn)
-        Outcome(ours, image, turn).assert_equals(Outcome(theirs, image, turn))
-    assert len(programs) == 12  # two where something foreign stands in the middle
-
-
-def test_hooks_and_methods_that_come_later(programs: list[Any]) -> None:
-    image, transform = as_pil(picture(61, 83)), recipe(T)
-    transform(image)
-    assert len(programs) == 1
-    seen: list[Any] = []
-    handles = [
-        transform.transforms[1].register_forward_hook(lambda module, given, result: seen.append(type(result))),
-        transform.transforms[2].register_forward_pre_hook(lambda module, given: seen.append(type(given[0]))),
-    ]
-    transform(image)
-    assert seen == [Image.Image, Image.Image]
-    assert len(programs) == 3  # the crop; ToTensor and Normalize
-    for handle in handles:
-        handle.remove()
-    transform(image)
-    transform.transforms[2].forward = lambda given: seen.append("own") or given
-    transform(image)
-    assert seen == [Image.Image, Image.Image, "own"]
-    del transform.transforms[2].forward
-    with torch.nn.modules.module.register_module_forward_hook(lambda module, given, result: seen.append(module)):
-        transform(image)
-    assert seen[3:] == [one for one in transform.transforms if isinstance(one, torch.nn.Module)]
-    inner = T.RandomApply([T.RandomHorizontalFlip(1)], 1)
-    transform = T.Compose([inner])
-    transform(image)
-    with inner.transforms[0].register_forward_hook(lambda module, given, result: seen.append("inner")):
-        transform(image)
-    assert seen[-1] == "inner"
-
-
-def _set_forward(compose: Any) -> None:
-    compose.transforms[0].forward = lambda image: image
-
-
-def _set_forward_of_class(compose: Any) -> None:
-    type(compose.transforms[0]).forward = lambda self, image: image
-
-
-def _set_call_of_class(compose: Any) -> None:
-    type(compose.transforms[0]).__call__ = lambda self, image: image
-
-
-def _set_parameters_of_class(compose: Any) -> None:
-    type(compose.transforms[1]).get_params = staticmethod(lambda image, size: (3, 1, *size))
-
-
-def _set_class(compose: Any) -> None:
-    compose.transforms[0].__class__ = type(compose.transforms[0]).vertical
-
-
-def _hook(compose: Any) -> None:
-    compose.transforms[0].register_forward_hook(lambda module, given, result: given[0])
-
-
-@pytest.mark.parametrize(
-    "change",
-    [_set_forward, _set_forward_of_class, _set_call_of_class, _set_parameters_of_class, _set_class, _hook],
-    ids=lambda change: change.__name__,
-)
-@pytest.mark.parametrize("is_file", [False, True], ids=["call", "dataset"])
-def test_what_is_set_on_transforms_and_their_classes_later(change: Any, is_file: bool, tmp_path: Any) -> None:
-    picture_of_file = as_pil(picture(61, 83))
-    path = str(tmp_path / "a.png")
-    picture_of_file.save(path)
-
-    def shown(module: Any, as_dataset: bool) -> list[Any]:
-        class Flip(module.RandomHorizontalFlip):  # type: ignore[misc]
-            vertical = module.RandomVerticalFlip
-
-        class Crop(module.RandomCrop):  # type: ignore[misc]
-            pass
-
-        compose = module.Compose([Flip(1), Crop((20, 30)), module.ToTensor()])
-        dataset = fastpipe.ImageList(([path], [0]), transform=compose) if as_dataset else None
-        torch.manual_seed(3)
-        results = []
-        for turn in range(3):
-            results.append(compose(picture_of_file) if dataset is None else dataset[0][0])
-            if turn == 0:
-                change(compose)
-        return [*results, torch.get_rng_state()]
-
-    assert_same(shown(T, is_file), shown(V, False))
-    assert_same(shown(V, is_file), shown(V, False))  # torchvision's own objects in our dataset
-
-
-def test_a_hook_of_all_modules_that_comes_later(tmp_path: Any) -> None:
-    picture_of_file = as_pil(picture(61, 83))
-    path = str(tmp_path / "a.png")
-    picture_of_file.save(path)
-    for module in (T, V):
-        dataset = fastpipe.ImageList(
-            ([path], [0]), transform=module.Compose([module.Resize((9, 8)), module.ToTensor()])
-        )
-        dataset[0]
-        seen: list[Any] = []
-        with torch.nn.modules.module.register_module_forward_hook(lambda one, given, result: seen.append(one)):  # noqa: B023
-            dataset[0]
-        assert seen == [dataset.transform.transforms[0]]  # type: ignore[union-attr]
 
 
 def test_subclasses(programs: list[Any]) -> None:
