@@ -1,4 +1,4 @@
-"""What `fastpipe run` gains, and whether samples stay equal, with the versions installed here: a row of docs/limits.md.
+"""Measures the gain of `fastpipe run` with the versions installed here, and compares samples: for docs/limits.md.
 
     python benchmarks/environments.py PHOTOS            # in each environment; adds or replaces its row
     python benchmarks/environments.py --table           # writes the tables again, here and in the README
@@ -33,7 +33,7 @@ TIERS = (
     ("0.21 to 0.23", "in part: v2 on tensors of bytes gains less on processors with AVX-512", 21, 23),
     ("0.18 to 0.20", "v1 alone", 18, 20),
 )
-"""What is accelerated, and beside which minor versions of torchvision."""
+"""Versions of torchvision, the accelerated libraries of each, and its first and last minor version."""
 MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 

@@ -167,7 +167,7 @@ def outcome(run: Run, prefix: list[str], folder: Path) -> dict[str, Any]:
 
 
 def differences(plain: dict[str, Any], hooked: dict[str, Any]) -> list[str]:
-    """What differs in the states of two processes, in words."""
+    """The differences between the states of two processes, in words."""
     found = []
     order = hooked["exit functions"]["order"]  # modules that only fastpipe imports may have some of their own
     order[:] = [name for name in order if name in plain["exit functions"]["order"]]

@@ -68,7 +68,7 @@ def raise_interruption(error: BaseException) -> None:
 
 
 def _code_of(handler: object) -> object:
-    """The code of a signal's handler: a function, a method, a partial, or an object that is called."""
+    """The code object of a signal's handler: a function, a method, a partial, or an object that is called."""
     if isinstance(handler, functools.partial):
         handler = handler.func
     if not callable(handler):  # SIG_DFL, SIG_IGN; None for a handler that Python didn't set

@@ -1,4 +1,4 @@
-"""What others can look at in a process: handlers, hooks, settings and streams, by the standard library alone.
+"""The things in a process that others can look at: handlers, hooks, settings, streams; by the standard library alone.
 
 Run as a program, ``python process_manners.py``: prints it as JSON.
 """

@@ -1,4 +1,4 @@
-"""What may stand under an image's name and is no regular file, by the word for it; each is made at a path."""
+"""Things under an image's name that are no regular files, by the word for them; each is made at a path."""
 
 from __future__ import annotations
 

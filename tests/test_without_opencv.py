@@ -21,7 +21,7 @@ from fastpipe.transforms import Compose, RandomResizedCrop, ToTensor
 from fastpipe.transforms import functional as F
 
 KINDS = [("none", ""), ("the rest of one", "off"), ("one for another numpy", "")]
-"""What there is in place of OpenCV, and ``FASTPIPE_CORE``."""
+"""The thing in place of OpenCV, and ``FASTPIPE_CORE``."""
 
 
 def digest(folder: Path) -> str:

@@ -29,7 +29,7 @@ TESTS = str(Path(__file__).resolve().parents[2] / "tests")
 
 
 class Watch:
-    """What is seen of a script from within its process."""
+    """A script's batches, losses and models, as seen from within its process."""
 
     def __init__(self, path: str) -> None:
         self.path, self.owner = path, os.getpid()
@@ -158,7 +158,7 @@ def digest(data: bytes) -> str:
 
 
 def processor_time() -> float:
-    """That of this process and of its children that have ended, in seconds."""
+    """Seconds of processor time of this process, and of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

@@ -139,7 +139,7 @@ def new_image(height: int, width: int, channels: int) -> tuple[Image.Image, Pill
 
 
 def image_of(pixels: NDArray[np.uint8]) -> Image.Image | None:
-    """Makes an image of mode RGB or L of a contiguous array ``(H, W, 1 or 3)``, in as many blocks as Pillow needs.
+    """Makes an image of mode RGB or L from a contiguous array ``(H, W, 1 or 3)``, in as many blocks as Pillow needs.
 
     None if the core isn't available.
     """

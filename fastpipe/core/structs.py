@@ -157,7 +157,7 @@ _PIXELS: tuple[_Field, ...] = (
 
 
 class RawHeader(ctypes.Structure):
-    """fpc_header."""
+    """The C struct ``fpc_header``."""
 
     _fields_ = (
         *fields_of(ctypes.c_int32, "height", "width", "components", "bit_depth", "color"),
@@ -170,7 +170,7 @@ class RawHeader(ctypes.Structure):
 
 
 class RawFile(ctypes.Structure):
-    """fpc_file."""
+    """The C struct ``fpc_file``."""
 
     _fields_ = (
         ("path", ctypes.c_void_p),
@@ -183,7 +183,7 @@ class RawFile(ctypes.Structure):
 
 
 class RawArray(ctypes.Structure):
-    """fpc_array."""
+    """The C struct ``fpc_array``."""
 
     _fields_ = (
         ("path", ctypes.c_void_p),
@@ -196,13 +196,13 @@ class RawArray(ctypes.Structure):
 
 
 class RawBox(ctypes.Structure):
-    """fpc_box."""
+    """The C struct ``fpc_box``."""
 
     _fields_ = (*fields_of(ctypes.c_int32, "top", "left", "height", "width"),)
 
 
 class RawSink(ctypes.Structure):
-    """fpc_sink."""
+    """The C struct ``fpc_sink``."""
 
     _fields_ = (
         *_PIXELS,
@@ -213,7 +213,7 @@ class RawSink(ctypes.Structure):
 
 
 class RawPixels(ctypes.Structure):
-    """fpc_pixels."""
+    """The C struct ``fpc_pixels``."""
 
     _fields_ = _PIXELS
 
@@ -225,7 +225,7 @@ class _Data(ctypes.Union):
 
 
 class RawJob(ctypes.Structure):
-    """fpc_job."""
+    """The C struct ``fpc_job``."""
 
     _fields_ = (
         ("path", ctypes.c_char_p),

@@ -102,12 +102,13 @@ class Annotations(ImageAnnotations):
     Attributes:
         ids: int64 ``(n,)``, sorted; or, if they aren't all integers, JSON in ``texts`` with ``text_offsets``.
         starts: int64 ``(n + 1,)``; where each image's annotations start.
-        kinds: uint8 ``(m,)``; the kind of each annotation.
-        boxes: float64 ``(m, 4)``: x, y, width, height; 0 for odd annotations.
-        labels: int64 ``(m,)``; 0 for odd annotations.
+        kinds: uint8 ``(m,)``; 0 for an annotation whose box isn't four usual numbers, or whose category isn't an int.
+        boxes: float64 ``(m, 4)``: x, y, width, height; 0 where the kind is 0.
+        labels: int64 ``(m,)``; 0 where the kind is 0.
         records, record_offsets: each annotation as the file has it, JSON.
         paths, path_offsets: each image's file name, UTF-8.
-        problems: JSON: ``[number, class, text]`` for images that can't be used, -1 for no image of the file.
+        problems: JSON: ``[number, class, text]`` of the error for each image that can't be used; the number is -1 for
+            an error of the file as a whole.
     """
 
     def __init__(self, arrays: dict[str, Array], file: str, folder: Path | None = None, generation: str = "") -> None:

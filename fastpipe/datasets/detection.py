@@ -362,7 +362,7 @@ class VOCDetection(_Voc[SampleT]):
         keys = self.target_keys
         if keys is None:
             return (tree,)
-        _of_objects(target, tree, lambda objects: [one.items() for one in objects])  # raises for a text in its place
+        _of_objects(target, tree, lambda objects: [one.items() for one in objects])  # raises if "object" is a text
         targets: dict[str, object] = dict(tree) if "annotation" in keys else {}
         if "boxes" in keys:
             targets["boxes"] = _of_objects(

@@ -25,7 +25,10 @@ class MakesSamples(Protocol):
 
 
 def python_step(dataset: MakesSamples) -> str:
-    """Names the first such step of a dataset that makes samples as `ImageDataset` does; empty if there is none."""
+    """Names the first step that is Python code of the user's, of a dataset without ``__getitem__`` of its own.
+
+    Empty if no step is.
+    """
     if not dataset.plans:
         return "the dataset's loader"
     if dataset.pipeline.unplanned:

@@ -23,13 +23,13 @@ class SharedEpoch:
     A forked worker inherits the memory. A spawned one gets a handle, because torch's process pickler sends tensors that
     way. Ordinary pickling and deep copies take the number only.
 
-    A second number tells who counts epochs: nobody yet, or a loader that began this epoch, or a loader that doesn't
-    count epochs. For the last, it is the first sample that the loader asked for, so that the loader's second epoch is
-    noticed (`repeats`).
+    A second number tells how the epoch came about. It was set, by the user or by a loader that counts epochs; or a
+    loader that doesn't count them has begun to ask for samples: then the number is the first sample's index. If the
+    loader asks for this sample again, it has begun another epoch without setting it (`repeats`).
 
     Attributes:
-        given: notes about the loader that gave all of this epoch; None if an epoch has been begun or chosen since.
-        told: the user has been warned that loaders made anew repeat the epoch.
+        given: describes the loader that has handed out the whole epoch; None until one has. `set` clears it.
+        told: the user has been warned that a new loader repeats the epoch.
     """
 
     given: object = None

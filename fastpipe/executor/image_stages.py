@@ -126,7 +126,7 @@ class ImageStages:
         self._new_tensors = NewTensors()  # for images that aren't made in a batch's tensor
 
     def _drawn_ahead(self) -> Any:
-        """What draws another library's transform of named arrays in its place, before an image is decoded; else None.
+        """A transform that draws for another library's of named arrays before an image is decoded; None without one.
 
         A target's transform that draws from a sample's own generators does so after the library has.
         """

@@ -84,7 +84,7 @@ def _is_left(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:
-    """True for a folder of this user's."""
+    """True for a folder that belongs to this user."""
     status = entry.stat(follow_symlinks=False)
     return entry.is_dir(follow_symlinks=False) and (not hasattr(os, "getuid") or status.st_uid == os.getuid())
 

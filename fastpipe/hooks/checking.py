@@ -126,7 +126,7 @@ def _same_values(one: torch.Tensor, other: torch.Tensor) -> bool:
 def _same_bytes(one: NDArray[np.generic], other: NDArray[np.generic]) -> bool:
     import numpy as np
 
-    return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # here NaN equals itself
+    return bool(np.array_equal(one, other)) or one.tobytes() == other.tobytes()  # by bytes a NaN equals itself
 
 
 def plain_image(image: object) -> tuple[object, float]:

@@ -1,4 +1,4 @@
-"""What packing would give: measured on two of the script's own images in a quiet moment, and said in the report."""
+"""Measures in a quiet moment, on two of the script's own images, how much faster they decode packed: for the report."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class PackingSamples:
 
 
 class Measured(Protocol):
-    """What is asked here of a `fastpipe.hooks.ledger.Site`."""
+    """The counts of a `fastpipe.hooks.ledger.Site` that this module reads."""
 
     kind: str
     images: int

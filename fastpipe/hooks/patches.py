@@ -93,8 +93,8 @@ class Patches:
             owner: the module or class.
             name: the attribute's name.
             make: makes the replacement from the original. The replacement is only called where `are_in_force`.
-            restoring: makes of the original a function that also takes packed images, which it restores. It is called
-                where the original would be.
+            restoring: makes a function from the original that also takes packed images, and restores them first. It is
+                called in the original's place.
 
         Raises:
             OtherVersionError: the original has other parameters than those that the replacement names.
@@ -119,9 +119,9 @@ class Patches:
 
     @contextmanager
     def piece(self, module: str, what: str) -> Iterator[None]:
-        """Makes all replacements of the block, or none if it raises: then the report has a line for what it raised.
+        """Makes all replacements of the block; if it raises, takes them back, and the report has a line with the error.
 
-        So what another version of the library lacks costs speed, and ends no script.
+        A script goes on, without this feature, beside a version of the library that lacks what the block asks for.
 
         Args:
             module: the library's module.
@@ -137,12 +137,12 @@ class Patches:
             LEDGER.note(f"{with_version(module)}: {what} isn't accelerated ({reason}{error})")
 
     def hook(self, module: ModuleType, path: str, make: Callable[[Function], Function]) -> None:
-        """Replaces a function of a module, or a method of one of its classes, as a `piece` of its own.
+        """Replaces a function of a module, or a method of one of its classes; see `piece` for a version without it.
 
         Args:
             module: the module.
             path: ``"function"`` or ``"Class.method"``.
-            make: as of `wrap`.
+            make: see `wrap`.
         """
         with self.piece(module.__name__, f"{module.__name__}.{path}"):
             *owners, name = path.split(".")

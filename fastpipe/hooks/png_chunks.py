@@ -32,7 +32,7 @@ _u32: Callable[..., tuple[int]] = Struct(">I").unpack_from
 
 
 class PngKind(NamedTuple):
-    """What libpng compares a chunk with.
+    """The facts of a PNG that libpng checks a chunk against.
 
     Attributes:
         depth: bits of a sample, or of an index.

@@ -1,4 +1,4 @@
-"""Helpers of the kernels: array types, a channel axis that Pillow drops, operations by the core and by Pillow."""
+"""Helpers of the kernels: channels of arrays, an axis that Pillow drops, single operations by the core or Pillow."""
 
 from __future__ import annotations
 

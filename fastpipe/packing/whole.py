@@ -22,7 +22,7 @@ from fastpipe.packing.target import Target
 from fastpipe.paths import absolute_path, is_url, local_path, shell_quoted
 
 NO_FILE = "neither a file nor a folder, such as a link to nothing"
-"""What in a folder isn't copied."""
+"""The things in a folder that aren't copied, in words for the report."""
 
 _README = """This is a packed copy of {source}, made by fastpipe pack --keep-names (torch-fastpipe).
 

@@ -134,7 +134,7 @@ class ImageRecord:
         return self._attempt(ours, lambda: to_array(self._loaded_by_pillow()))
 
     def _attempt(self, ours: Callable[[], Result], by_pillow: Callable[[], Result]) -> Result:
-        """Makes pixels; if that fails, by Pillow, where its calls are known and mistakes are reported."""
+        """Makes pixels by `ours`; if that fails, by Pillow, if its calls are known: see `EncodedImage.attempt`."""
         try:
             return ours() if self.calls is None else self.source.attempt(ours, by_pillow)
         except AttributeError as error:  # it would be taken for a missing attribute of the image

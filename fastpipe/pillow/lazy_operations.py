@@ -1,4 +1,4 @@
-"""Operations of Pillow's images that lazy images record and transforms don't draw."""
+"""The operations that only calls of Pillow's methods record; transforms draw none of them."""
 
 from __future__ import annotations
 

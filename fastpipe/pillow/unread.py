@@ -36,9 +36,9 @@ class UnreadJpeg(JpegImagePlugin.JpegImageFile):
     """A JPEG whose header may not have been read yet, apart from size and mode.
 
     Attributes:
-        _fastpipe_found: the file, which has been read.
-        _fastpipe_unread: an attribute of the instance until Pillow has read the header.
-        _fastpipe_lock: held while the header's fields are added.
+        _fastpipe_found: the file's bytes, and its header as the core has read it.
+        _fastpipe_unread: set on an instance, and deleted from it once Pillow has read the header.
+        _fastpipe_lock: held while Pillow's fields of the header are added.
     """
 
     _fastpipe_found: JpegOrPng
@@ -96,7 +96,8 @@ def open_unread(kind: type[UnreadJpeg], file: Any, filename: Any) -> UnreadJpeg 
     Args:
         kind: the image's class.
         file: the file object, at its beginning.
-        filename: the argument of an opener that ``Image.open`` gives: empty if the caller owns the file object.
+        filename: the path as ``Image.open`` gives it to its openers; empty if the script opened the file object, which
+            then stays open.
     """
     if type(file) not in (io.BufferedReader, io.BytesIO) or not _is_opened_by_pillow():
         return None

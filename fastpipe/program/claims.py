@@ -1,4 +1,4 @@
-"""What a program asks of an image that may have no pixels: to run the next steps without them.
+"""A program's question to an image that may have no pixels: to run the next steps without them.
 
 The classes of such images are a library's face of it, as `fastpipe.pillow.lazy_image` is Pillow's. Programs see them by
 `claim_of` alone.

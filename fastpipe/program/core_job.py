@@ -180,7 +180,7 @@ def add_program(job: core.Job, program: Program) -> tuple[ImageShape, int]:
 def claimed_by_core(program: Program) -> Program | None:
     """Prepares a program that will run later: its operations are encoded and cached. None if the core lacks a step.
 
-    If the core takes all steps, their arguments are valid.
+    The core has checked the steps' arguments then, so the program can't fail because of them.
     """
     if not core.available():
         return None

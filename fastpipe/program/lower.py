@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import torch
 
-from fastpipe import ops  # of which tensors' pixels and float resizes are imported at their first use
+from fastpipe import ops  # the families of operations that are seldom drawn are imported at their first use
 from fastpipe.ops import (
     AsTvImage,
     Bounded,

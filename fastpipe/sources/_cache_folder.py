@@ -234,7 +234,7 @@ class CacheFolder:
             self.flush()
 
     def count(self, **numbers: int) -> None:
-        """Adds to the counters; written in groups like `used`."""
+        """Adds to the counters; single counts are written to the manifest once a second, larger ones at once."""
         with self._lock:
             for name, number in numbers.items():
                 self._counts[name] = self._counts.get(name, 0) + number

@@ -40,7 +40,7 @@ def sums_up(theta: Tensor) -> bool:
 
 
 def multiplied_grid(x_grid: Tensor, y_grid: Tensor, theta: Tensor) -> Tensor:
-    """The products of points ``(x, y, 1)`` and a matrix ``(1, 3, 2)``, as ``(1, H, W, 2)``, by torchvision's method."""
+    """The products of points ``(x, y, 1)`` and a matrix ``(1, 3, 2)``, as ``(1, H, W, 2)``, as in torchvision."""
     return points_of(x_grid, y_grid, theta.dtype).bmm(theta).view(1, len(y_grid), len(x_grid), 2)
 
 

@@ -34,7 +34,7 @@ class NamedArrays(Protocol):
         """Seeds a transform that has its own generators."""
 
     def drawn_ahead(self, transform: Any, reseeds: bool) -> Any:
-        """What draws a transform in its place before an image is decoded; None if it needs pixels.
+        """A transform that draws for a given one before the image is decoded; None if the given one needs pixels.
 
         ``reseeds``: each image seeds the transform by a number drawn from the image's own generators.
         """

@@ -56,7 +56,7 @@ def digest(value: Any) -> str:
 
 
 def script(folder: Path) -> list[str]:
-    """What a script makes of a few photos, by every hooked library that is installed."""
+    """The results of a script that uses every installed hooked library on a few photos."""
     from torchvision import transforms as T
     from torchvision.transforms import v2
 

@@ -1,4 +1,4 @@
-"""What a script imports of fastpipe when it first opens a photo, and when it first calls a ``Compose``."""
+"""The modules of fastpipe that a script imports when it first opens a photo, and when it first calls a ``Compose``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the report says about packing: only what was measured on the script's own images."""
+"""The report on packing says only what was measured on the script's own images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to the whole process is as without fastpipe: what others can look at, and where the report goes."""
+"""All that belongs to the whole process is as without fastpipe, as far as others can see; and where the report goes."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ PLACES = [
     ("import os\nos.dup2(1, 2)", "", False),
     ("import os, socket\nos.close(2)\nends = socket.socketpair()\nprint(ends[0].fileno() == 2)", "", False),
 ]
-"""What a script does before it ends, the shell's redirections, and whether standard error is still there then."""
+"""A script's last lines, the shell's redirections, and whether standard error is still there then."""
 
 
 @POSIX

@@ -1,4 +1,4 @@
-"""What the report says of images that were left to their libraries: each reason in the code, where it holds."""
+"""The report gives each reason in the code for images that were left to their libraries, where it holds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Left: TypeAlias = Callable[[Callable[[], Any]], dict[str, dict[str, int]]]
 def left(
     fresh_ledger: None,
 ) -> Callable[[Callable[[], Any]], dict[str, dict[str, int]]]:
-    """What the report has as left, by site, after a function was called with the hooks installed."""
+    """The images left to their libraries, by site, after a function was called with the hooks installed."""
 
     def call(function: Callable[[], Any]) -> dict[str, dict[str, int]]:
         with fastpipe.install(check=0), contextlib.suppress(Exception):

@@ -45,7 +45,7 @@ WITHIN: dict[str, Callable[[Any], Any]] = {
 
 
 def outcome(make: Callable[[Any], Any], library: Any, image: Any) -> tuple[Any, ...]:
-    """What a class makes of an image for some seeds, with the states that it leaves the generators in."""
+    """A class's results for an image and some seeds, with the generators' states after them."""
     results: list[Any] = []
     transform = make(library)
     for seed in range(8):

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 
 class ImageFunction(FasterFunction):
-    """A function or method of images, which modules of `fastpipe.pillow` have under the same name.
+    """A library's function or method on images, and the functions of `fastpipe.pillow` that may run in its place.
 
     Args:
         name: the function's name in the report, with its owner's.
-        plain: the library's own.
-        recorded: the module whose function records the call on images without pixels; None to leave them to the
-            library.
-        gains: tells by the arguments if `fastpipe.pillow.loaded_image` can be faster on an image that has its pixels;
-            those of other classes than Pillow's main one are left to the library, except JPEG and PNG files. None if it
-            has no such function.
-        ours: the name of fastpipe's function if it is another.
+        plain: the library's own function.
+        recorded: the module of `fastpipe.pillow` whose function records the call on images without pixels; None to
+            leave these images to the library.
+        gains: True for arguments with which the function in `fastpipe.pillow.loaded_image` is faster on an image that
+            has its pixels; asked for images of Pillow's main class, and for JPEG and PNG files. None if
+            `loaded_image` has no such function.
+        ours: the name of fastpipe's functions; empty for the library's name.
     """
 
     def __init__(

@@ -246,7 +246,7 @@ class _SlottedResults(BatchResults):
         return stacked(batch)
 
     def settle(self) -> None:
-        """Separates the batch's memory from samples that still exist; called when the batch is made."""
+        """Copies the batch to memory of its own if samples that lie in its slots still exist; called at its end."""
         memory = self._memory
         if self._sample < 0 and self._taken != self._count * memory.results:  # no result was in the right slot
             memory.results = max(1, self._taken // self._count)

@@ -1,4 +1,4 @@
-"""What a loader's ``collate_fn`` stacks by torch's ``default_collate`` or ``torch.stack`` is stacked in reused memory.
+"""Stacks batches in reused memory where a loader's ``collate_fn`` calls torch's ``default_collate`` or ``torch.stack``.
 
 torch makes tensors of numpy arrays first, without a copy, and raises for those of which it can't; so they are stacked
 like tensors.

@@ -55,7 +55,7 @@ class TypeCalls(NamedTuple):
 
 
 class _OfParent(NamedTuple):
-    """What the parent process has found before it forked this one for a loader."""
+    """The result of the parent process's search, made before it forked this process for a loader."""
 
     dataset: object
     collate_fn: object

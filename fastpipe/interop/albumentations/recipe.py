@@ -28,7 +28,7 @@ def takes_names(kind: type) -> bool:
 
 
 def drawn_ahead(transform: Foreign, reseeds: bool) -> DrawnCompose | None:
-    """What draws a transform in its place before an image is decoded; None if it needs pixels.
+    """A transform that draws for a given one before the image is decoded; None if the given one needs pixels.
 
     Args:
         transform: any transform of the library.

@@ -169,7 +169,7 @@ def _read(path: str, rules: Rules) -> tuple[Header, str]:
     if not proved or complaint:  # decode with Pillow
         readers.decode(data, header=header, reader="pil", source=path, max_pixels=None)
     if header.format == PACKED_FORMAT and not is_whole(data):  # damaged where the pixels aren't
-        unpack(data)  # says where
+        unpack(data)  # its error says where the damage is
         raise DecodeError(path, PACKED_FORMAT, "core", "a checksum is wrong")
     within = rules.max_pixels is None or header.height * header.width <= rules.max_pixels
     if fast and not proved and within:

@@ -51,7 +51,7 @@ def test_signature(name: str) -> None:
 
 
 def meaning(annotation: Any) -> Any:
-    """What an annotation says, for ``List[int]`` as for ``list[int]``, and for ``Optional`` as for ``| None``."""
+    """An annotation in a form that is the same for ``List[int]`` and ``list[int]``, for ``Optional`` and ``| None``."""
     origin, inner = typing.get_origin(annotation), [*map(meaning, typing.get_args(annotation))]
     if origin in (typing.Union, types.UnionType):
         return frozenset(inner)
