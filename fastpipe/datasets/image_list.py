@@ -138,9 +138,9 @@ class ImageList(IndexedDataset[SampleT]):
         """Splits the samples at random into disjoint datasets; each keeps the order of this one.
 
         Args:
-            fractions: each part's share of the samples; they sum to 1.
+            fractions: each dataset's share of the samples; they sum to 1.
             seed: seeds the split; the global generators don't change.
-            stratified: give each part its share of every target, to within two samples.
+            stratified: give each dataset its share of every target, to within two samples.
 
         Raises:
             ValueError: a fraction is negative, or the fractions don't sum to 1.
@@ -154,10 +154,10 @@ class ImageList(IndexedDataset[SampleT]):
         if stratified:
             order = order[np.argsort(index.labels[order], kind="stable")]
             counts = np.unique(index.labels, return_counts=True)[1]
-            parts = _stratified(order, counts, shares)
+            splits = _stratified(order, counts, shares)
         else:
-            parts = np.split(order, _bounds(len(order), shares))
-        return tuple(self.subset(np.sort(part)) for part in parts)
+            splits = np.split(order, _bounds(len(order), shares))
+        return tuple(self.subset(np.sort(split)) for split in splits)
 
     def _fastpipe_current_index(self) -> ImageIndex:
         """The samples' index; if a list was assigned to `samples`, an index made of that list."""
@@ -205,23 +205,23 @@ def _positions(indices: object, count: int) -> Array:
 
 
 def _bounds(count: int, shares: Array) -> Array:
-    """The end of each part but the last; each part has its share of `count` to within one sample."""
+    """The end of each split but the last; each has its share of `count` to within one sample."""
     bounds: Array = np.rint(np.cumsum(shares)[:-1] * count).astype(np.int64)
     return bounds
 
 
 def _stratified(order: Array, counts: Array, shares: Array) -> list[Array]:
-    """Splits samples that are sorted by target: each target's group is cut into the parts.
+    """Splits samples that are sorted by target: each target's group is cut into the splits.
 
     Cuts are rounded on cumulated counts, so that rounding errors of one group are made up for by the next and the
-    parts' total sizes come out right as well.
+    splits' total sizes come out right as well.
     """
     cumulated = np.concatenate([[0.0], np.cumsum(shares)])
     cumulated[-1] = 1.0
-    parts: list[list[Array]] = [[] for _ in shares]
+    splits: list[list[Array]] = [[] for _ in shares]
     for begin, end in itertools.pairwise([0, *np.cumsum(counts).tolist()]):
         cuts = np.floor(cumulated * end + 0.5) - np.floor(cumulated * begin + 0.5)
         cuts = np.maximum.accumulate(cuts).astype(np.int64)  # a difference of roundings may step back by one
-        for part, (first, last) in zip(parts, itertools.pairwise(cuts.tolist()), strict=True):
-            part.append(order[begin + first : begin + last])
-    return [np.concatenate(part) if part else order[:0] for part in parts]
+        for split, (first, last) in zip(splits, itertools.pairwise(cuts.tolist()), strict=True):
+            split.append(order[begin + first : begin + last])
+    return [np.concatenate(split) if split else order[:0] for split in splits]

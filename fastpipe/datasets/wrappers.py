@@ -71,7 +71,7 @@ def inner_datasets(dataset: object) -> dict[str, object]:
     if isinstance(dataset, Subset):
         return {"dataset": dataset.dataset}
     if isinstance(dataset, ConcatDataset):
-        return {f"datasets[{number}]": part for number, part in enumerate(dataset.datasets)}
+        return {f"datasets[{number}]": inner for number, inner in enumerate(dataset.datasets)}
     return {}
 
 
@@ -104,8 +104,8 @@ def locate(dataset: object, index: int, through: Callable[[object], bool] = is_w
     if not (is_a(dataset, ConcatDataset) and through(dataset) and -len(dataset) <= index < len(dataset)):
         return dataset, index
     place, ends = index % len(dataset), [0, *dataset.cumulative_sizes]
-    part = bisect_right(ends, place) - 1
-    return locate(dataset.datasets[part], place - ends[part], through)
+    number = bisect_right(ends, place) - 1
+    return locate(dataset.datasets[number], place - ends[number], through)
 
 
 _NESTED = 3
@@ -132,8 +132,8 @@ def _is_ours(dataset: object) -> TypeGuard[ImageDataset]:
 
 def _held(wrapper: object) -> list[object]:
     """The datasets that a wrapper holds, each once: in its attributes, and in lists and dicts there."""
-    datasets = (part for value in _attributes(wrapper) for part in _datasets_in(value, _NESTED))
-    return list({id(part): part for part in datasets}.values())
+    datasets = (inner for value in _attributes(wrapper) for inner in _datasets_in(value, _NESTED))
+    return list({id(inner): inner for inner in datasets}.values())
 
 
 def _attributes(wrapper: object) -> Iterator[object]:
@@ -178,7 +178,7 @@ def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, f
 
     References that lead back in a circle get no share.
     """
-    parts: dict[int, list[tuple[object, float]]] = {}
+    within: dict[int, list[tuple[object, float]]] = {}
     datasets: list[ImageDataset] = []
     places: dict[int, int] = {}  # depth-first post-order: a wrapper comes after the datasets that it holds
     todo = [(dataset, False)]
@@ -187,24 +187,24 @@ def split_samples(dataset: object, samples: float) -> list[tuple[ImageDataset, f
         key = id(one)
         if is_left:
             places[key] = len(places)
-        elif key not in parts:
-            parts[key] = _parts(one)
+        elif key not in within:
+            within[key] = _shares_within(one)
             if _is_ours(one):
                 datasets.append(one)
-            todo += [(one, True), *((part, False) for part, _ in reversed(parts[key]))]
+            todo += [(one, True), *((inner, False) for inner, _ in reversed(within[key]))]
     shares = dict.fromkeys(places, 0.0) | {id(dataset): samples}
     for key in reversed(places):
-        for part, share in parts[key]:
-            if places[id(part)] < places[key]:
-                shares[id(part)] += shares[key] * share
+        for inner, share in within[key]:
+            if places[id(inner)] < places[key]:
+                shares[id(inner)] += shares[key] * share
     return [(one, shares[id(one)]) for one in datasets]
 
 
-def _parts(dataset: Any) -> list[tuple[object, float]]:
+def _shares_within(dataset: Any) -> list[tuple[object, float]]:
     """The datasets that a wrapper holds, each with its share of the samples; empty for an `ImageDataset`."""
     if _is_ours(dataset):
         return []
     joined: list[Any] = dataset.datasets if is_a(dataset, ConcatDataset) else []
-    by_length = [(part, len(part) / max(len(dataset), 1)) for part in joined]
+    by_length = [(inner, len(inner) / max(len(dataset), 1)) for inner in joined]
     known = set(map(id, joined))
-    return by_length + [(part, 1.0) for part in _held(dataset) if id(part) not in known]
+    return by_length + [(inner, 1.0) for inner in _held(dataset) if id(inner) not in known]

@@ -141,7 +141,7 @@ def _dataset(dataset: object) -> Any:
     converted = convert_dataset(dataset, hooked)
     if converted is dataset or is_hooked(converted):
         return converted
-    pipelines = [part.pipeline for part in image_datasets(converted)]
+    pipelines = [inner.pipeline for inner in image_datasets(converted)]
     return hooked(dataset) if any(pipeline.unplanned and not pipeline.drawn for pipeline in pipelines) else converted
 
 

@@ -91,8 +91,8 @@ class Iteration(Iterator[object]):
         self.meter.ended = now
         if first:
             note_given(self.loader, self._epochs)
-            for part in image_datasets(self.loader.dataset):
-                part.end_epoch()
+            for inner in image_datasets(self.loader.dataset):
+                inner.end_epoch()
 
     def _leave_for_good(self) -> None:
         running.discard(self)

@@ -158,7 +158,7 @@ class DataLoader(LoaderBase[ItemT]):
         collates = batch_size is not None or batch_sampler is not None
         if collates and (collate_fn is None or dtype is not None or self._batch_spec.channels_last):
             collate_fn = BatchCollate(self._batch_spec, collate_fn or default_collate)
-        if any(part.on_error != "raise" for part in image_datasets(dataset)):
+        if any(inner.on_error != "raise" for inner in image_datasets(dataset)):
             collate_fn = CollateGood(collate_fn or default_convert)
         self._by_threads = num_workers == 0 and bool(count) and not isinstance(dataset, IterableDataset)
         self._keeps_streams = persistent_workers and self._by_threads
@@ -206,8 +206,8 @@ class DataLoader(LoaderBase[ItemT]):
         busy = not take_over(self._iterator)
         self._epochs = self._choose_epochs(busy)
         indices = self._sampler()
-        for part, samples in split_samples(self.dataset, operator.length_hint(indices, _ENDLESS)):
-            part.begin_epoch(round(samples))
+        for inner, samples in split_samples(self.dataset, operator.length_hint(indices, _ENDLESS)):
+            inner.begin_epoch(round(samples))
         self._order, sampler = self._copy_order()
         self._progress = Progress(sampler)
         kept = self._iterator
@@ -342,7 +342,7 @@ class DataLoader(LoaderBase[ItemT]):
     @property
     def bad_files(self) -> BadFileCounts:
         """Counts of samples skipped and replaced, in this epoch so far and in total; includes prefetched batches."""
-        return sum((part.bad_files for part in image_datasets(self.dataset)), BadFileCounts(0, 0, 0))
+        return sum((inner.bad_files for inner in image_datasets(self.dataset)), BadFileCounts(0, 0, 0))
 
     def state_dict(self) -> State:
         """The state that `load_state_dict` resumes from: after the last batch that was handed out.
@@ -429,7 +429,7 @@ class DataLoader(LoaderBase[ItemT]):
 
 
 def _shuffled(dataset: Any, generator: torch.Generator | None) -> Sampler[int]:
-    seed = next((part.seed for part in image_datasets(dataset) if part.seed is not None), None)
+    seed = next((inner.seed for inner in image_datasets(dataset) if inner.seed is not None), None)
     return RandomSampler(dataset, generator) if seed is None else ShuffledSampler(dataset, seed)
 
 

@@ -5,7 +5,7 @@ thread of `BatchMaker` makes the batches in that order, with its own random stre
 
 Python code that may draw from the global generators doesn't run in that thread: two threads would take numbers from
 each other. Such batches are made in the consumer's thread when it requests them, with the same streams in place of the
-generators; see `gil_bound_part`.
+generators; see `gil_bound_step`.
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ Ahead = tuple[Iterator[object], Mapping[SharedEpoch, int]]
 """The sampler's output for a later epoch, and the datasets' epochs in it."""
 
 
-def gil_bound_part(dataset: object, collate: object = None) -> str:
-    """Why a loader's batches can't be made ahead in a thread; empty if they can.
+def gil_bound_step(dataset: object, collate: object = None) -> str:
+    """The step that keeps a loader's batches from being made ahead in a thread; empty if none does.
 
     Args:
         dataset: the loader's dataset.
         collate: the loader's ``collate_fn``; None for torch's.
     """
     if is_transparent(dataset):
-        part = next(filter(None, map(gil_bound_part, inner_datasets(dataset).values())), "")
+        step = next(filter(None, map(gil_bound_step, inner_datasets(dataset).values())), "")
     elif isinstance(dataset, ImageDataset):
-        part = dataset.in_python
+        step = dataset.in_python
     else:
-        part = f"the dataset ({type(dataset).__name__})"
+        step = f"the dataset ({type(dataset).__name__})"
     draws = users_collate(collate) not in (None, *DRAW_NOTHING)
-    return part or ("the collate_fn" if draws else "")
+    return step or ("the collate_fn" if draws else "")
 
 
 class ThreadIterator(_BaseDataLoaderIter):
@@ -229,8 +229,8 @@ class ThreadIterator(_BaseDataLoaderIter):
 
 
 def _obstacle(loader: LoaderBase) -> str:
-    """Names the part of a loader that keeps batches from being made ahead, and warns once; empty if none does."""
-    obstacle = gil_bound_part(loader.dataset, loader.collate_fn)
+    """Names the step of a loader that keeps batches from being made ahead, and warns once; empty if none does."""
+    obstacle = gil_bound_step(loader.dataset, loader.collate_fn)
     if obstacle and not loader._warned_of_obstacle:
         loader._warned_of_obstacle = True
         warn_again(
@@ -247,11 +247,11 @@ def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
     The function holds no reference to the loader.
     """
     sampler, batches = loader._own_sampler(), loader._index_sampler
-    parts = tuple(image_datasets(loader.dataset))
-    counts = [part._fastpipe.epoch for part in parts]
+    datasets = tuple(image_datasets(loader.dataset))
+    counts = [inner._fastpipe.epoch for inner in datasets]
     # Otherwise the streams are seeded only when the epoch begins.
     drawn = None not in counts or loader._keeps_streams
-    if any(part.on_error != "raise" for part in parts):  # bad files are counted by epoch
+    if any(inner.on_error != "raise" for inner in datasets):  # bad files are counted by epoch
         return lambda: None
     if sampler is None or type(batches) is not BatchSampler or not drawn or loader._epoch is None:
         return lambda: None
@@ -269,7 +269,7 @@ def _epoch_ahead(loader: LoaderBase) -> Callable[[], Ahead | None]:
 def _settings_of(loader: LoaderBase) -> list[object]:
     """The objects that batches depend on besides indices and epochs; if one is replaced, queued batches are dropped."""
     settings: list[object] = [loader.collate_fn, loader.dataset]
-    for part in image_datasets(loader.dataset):
-        settings.append(part.pipeline)
-        settings += (value for name, value in vars(part).items() if name != "_fastpipe")
+    for inner in image_datasets(loader.dataset):
+        settings.append(inner.pipeline)
+        settings += (value for name, value in vars(inner).items() if name != "_fastpipe")
     return settings

@@ -23,7 +23,7 @@ from fastpipe.environment import usable_cpus
 from fastpipe.errors import DatasetError
 from fastpipe.loading.collate import tensor_bytes
 from fastpipe.loading.loader import DataLoader
-from fastpipe.loading.threads import AHEAD, gil_bound_part
+from fastpipe.loading.threads import AHEAD, gil_bound_step
 from fastpipe.progress_bar import SlowBar
 from fastpipe.rng import keyed_globals
 
@@ -133,7 +133,7 @@ def tune(
         raise DatasetError(f"max_workers={max_workers!r}: give the most workers to try, or None for the usable CPUs.")
     largest = min(batch_size, len(dataset))  # an epoch has no larger one
     cpus = usable_cpus()
-    obstacle = gil_bound_part(dataset, options.get("collate_fn"))
+    obstacle = gil_bound_step(dataset, options.get("collate_fn"))
     settings = list(_settings(cpus if max_workers is None else max_workers, cpus, any(image_datasets(dataset))))
     order = RandomSampler(dataset, True, _ENDLESS, torch.Generator().manual_seed(0))  # each trial goes on in it
     started = time.perf_counter()

@@ -56,9 +56,9 @@ class Heartbeats:
             return note
 
         first = 0
-        for part in datasets:
-            part._fastpipe.on_begin = notes(first, len(part))
-            first += len(part)
+        for inner in datasets:
+            inner._fastpipe.on_begin = notes(first, len(inner))
+            first += len(inner)
 
     def last(self, worker: int) -> list[tuple[int, float]]:
         """The last sample of each of the worker's threads, and how many seconds ago it was begun; the oldest first."""
@@ -95,8 +95,8 @@ class WorkerInit:
         if self.heartbeats is not None:
             self.heartbeats.listen(worker, datasets)
         if self.times is not None:
-            for part in datasets:
-                part._fastpipe.measure(self.times.row(worker))
+            for inner in datasets:
+                inner._fastpipe.measure(self.times.row(worker))
         if self.user is not None:
             self.user(worker)
         parent = multiprocessing.parent_process()

@@ -93,7 +93,7 @@ class MonitoredIterator(_MultiProcessingDataLoaderIter):
         self.heartbeats: Heartbeats | None = None
         self.times = times
         if self.datasets:
-            threads = max(part.threads if loader.threads is None else loader.threads for part in self.datasets)
+            threads = max(inner.threads if loader.threads is None else loader.threads for inner in self.datasets)
             self.heartbeats = Heartbeats(loader.num_workers, threads)
         self._sent: dict[int, object] = {}  # the sampler's output for each batch requested from workers
         self._waiting_since: float | None = None

@@ -44,7 +44,7 @@ class ComposePlan:
         transforms: the transforms, applied in order.
 
     Attributes:
-        runs: the transforms in parts: several that are drawn together, or one that is called.
+        runs: the transforms in order: several that are drawn together, or one that is called.
         draws: whether any transforms are drawn.
     """
 
@@ -93,11 +93,11 @@ def run_one(
     on_mistake: Callable[[Exception], None] = raise_mistake,
     make: MakeResult = made_at_once,
 ) -> object:
-    """Runs one part of a `ComposePlan` on an image, and returns the result.
+    """Runs one of a `ComposePlan`'s runs on an image, and returns the result.
 
     Args:
         run: transforms that are drawn together, or one that is called.
-        image: the result of the part before.
+        image: the result of the run before.
         on_mistake: is called with a program's error if its transforms succeed when called one by one.
         make: makes the result of drawn steps.
     """
@@ -112,7 +112,7 @@ def run_drawn(
     on_mistake: Callable[[Exception], None],
     make: MakeResult,
 ) -> object:
-    """Runs one part of a `ComposePlan` on an image of a given shape; None to call its transforms one by one.
+    """Runs one of a `ComposePlan`'s runs on an image of a given shape; None to call its transforms one by one.
 
     See `run_one` for the other arguments.
     """
@@ -148,7 +148,7 @@ def _takes_arrays(transform: object) -> bool:
 
 
 def pipelines_of(members: Sequence[ImageTransform], *, v2_alone: bool = False) -> Iterator[Pipeline]:
-    """Splits transforms into parts, drawn together or called; see `drawn_from` for ``v2_alone``."""
+    """Splits transforms into runs, drawn together or called; see `drawn_from` for ``v2_alone``."""
     start = 0
     while start < len(members):
         end = drawn_from(members, start, v2_alone=v2_alone)

@@ -24,7 +24,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets.wrappers import image_datasets
 from fastpipe.errors import DatasetError, DecodeError, FastpipeWarning, LoaderError
-from fastpipe.loading.threads import gil_bound_part
+from fastpipe.loading.threads import gil_bound_step
 
 
 @pytest.fixture(scope="module")
@@ -174,13 +174,13 @@ def test_what_is_in_the_way(root):
 
     data = dataset(root)
     both = torch.utils.data.ConcatDataset([data, torch.utils.data.Subset(data, [1, 2])])
-    assert gil_bound_part(data) == gil_bound_part(both) == ""
-    assert gil_bound_part(Own(root)) == "the dataset's own way to samples (Own)"
-    assert gil_bound_part(dataset(root, target_transform={0: 1}.__getitem__)) == ""
-    assert gil_bound_part(dataset(root, target_transform=random.random)) == "the target_transform random"
-    assert gil_bound_part([1, 2]) == "the dataset (list)"
-    assert gil_bound_part(dataset(root, loader=lambda path: None)) == "the dataset's loader"
-    assert gil_bound_part(dataset(root, on_error=lambda bad: None)) == "the function on_error"
+    assert gil_bound_step(data) == gil_bound_step(both) == ""
+    assert gil_bound_step(Own(root)) == "the dataset's own way to samples (Own)"
+    assert gil_bound_step(dataset(root, target_transform={0: 1}.__getitem__)) == ""
+    assert gil_bound_step(dataset(root, target_transform=random.random)) == "the target_transform random"
+    assert gil_bound_step([1, 2]) == "the dataset (list)"
+    assert gil_bound_step(dataset(root, loader=lambda path: None)) == "the dataset's loader"
+    assert gil_bound_step(dataset(root, on_error=lambda bad: None)) == "the function on_error"
     assert equal(epochs(both, threads=2), epochs(both, num_workers=1))
 
 

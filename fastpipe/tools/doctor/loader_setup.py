@@ -18,7 +18,7 @@ from fastpipe.executor import BatchSpec
 from fastpipe.index.open import named_images
 from fastpipe.loading import DataLoader
 from fastpipe.loading.collate import BatchCollate, Collate, users_collate
-from fastpipe.loading.threads import gil_bound_part
+from fastpipe.loading.threads import gil_bound_step
 from fastpipe.tools import recipes
 from fastpipe.types import Transform
 
@@ -95,7 +95,7 @@ class LoaderSetup:
     @property
     def in_python(self) -> str:
         """Names the part that keeps threads from making batches ahead; empty if none does."""
-        return gil_bound_part(self.dataset, self.loader.collate_fn)
+        return gil_bound_step(self.dataset, self.loader.collate_fn)
 
     @property
     def _own_collate(self) -> Any:
