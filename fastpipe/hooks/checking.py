@@ -70,7 +70,7 @@ def check_value(site: Site, result: Result, seconds: float, plain: Callable[[], 
 
     Args:
         site: counts the check.
-        made: the result of fastpipe's way.
+        result: the result of fastpipe's way.
         seconds: the time that it took.
         plain: the library's own way.
         difference: the text of the warning if they differ.
@@ -147,7 +147,7 @@ def plain_image(image: object) -> tuple[object, float]:
         if not isinstance(twin, Exception):
             return twin, clock() - begun
         raise_interruption(twin)
-        if not raise_again(image, twin):  # of a broken file, the next user gets the error
+        if not raise_again(image, twin):  # a broken file's error comes again at the next use
             raise twin
     if is_array(image):
         return image.copy(), clock() - begun

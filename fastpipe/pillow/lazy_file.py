@@ -289,7 +289,7 @@ class LazyFile(_Base):
                 file.seek(self._end_of(encoded.data, encoded.header))
 
     def _end_of(self, data: bytes, header: Header) -> int:
-        """Where Pillow stops reading the file: it reads a JPEG in blocks, up to the one with the end marker."""
+        """The position at which Pillow stops reading: it reads a JPEG in blocks, up to the one with the end marker."""
         blocks = -(-self._fastpipe_end // self.decodermaxblock)
         return min(len(data), blocks * self.decodermaxblock)
 

@@ -75,9 +75,6 @@ class Recorded(Protocol):
         """Makes the pixels, and gives them to the image or the tensor, if it exists, and to its children."""
 
 
-Kept = TypeVar("Kept", bound=Recorded)
-
-
 def start_of_child(record: Recorded | None) -> Recorded | None:
     """Counts a use, and keeps what is used for the second time and may be used once more.
 

@@ -90,7 +90,7 @@ def by_job(image: Tensor, add: Callable[[core.Job], None], size: tuple[int, int]
 
 
 def _planar(image: Tensor) -> tuple[int, ...]:
-    """Number of images, channels, height and width."""
+    """The number of images in a tensor ``(..., C, H, W)``, then channels, height and width."""
     return math.prod(image.shape[:-3]), *image.shape[-3:]
 
 

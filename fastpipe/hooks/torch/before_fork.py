@@ -88,7 +88,10 @@ def _import_for_recording() -> None:
 
 
 def _try_out_libraries() -> None:
-    """Finds out what is found out once a process, about as long as the first image takes."""
+    """Runs the trials of libraries that each process runs once, so that forked workers inherit the results.
+
+    They take about as long as the first image.
+    """
     from fastpipe.pillow.unread import same_fields
     from fastpipe.rng.generators import usable
 

@@ -148,7 +148,7 @@ class KnownBatches:
         return not site.is_off
 
     def _source(self, outer: Any, places: Sequence[int]) -> tuple[ImageDataset, Sequence[int]] | None:
-        """One of fastpipe's datasets with the given samples of known datasets, and their indices in it."""
+        """One of fastpipe's datasets that has the given samples of known datasets, and the samples' indices in it."""
         if isinstance(outer, ConcatDataset) and is_transparent(outer):
             where = [locate(outer, place, through=is_transparent) for place in places]
         else:

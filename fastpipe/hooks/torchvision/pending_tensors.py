@@ -71,7 +71,7 @@ def _record_functions(patches: Patches) -> None:
 
 
 def _fill_by_class(plain: Function) -> Function:
-    """Wraps the function that looks up a fill in a dict by class: a pending tensor has that of its plain class."""
+    """Wraps the function that looks up a fill by class: a pending tensor gets that of the class that it will have."""
 
     def get_fill(fill_dict: dict[object, object], inpt_type: type) -> object:
         return plain(fill_dict, plain_of(inpt_type))
@@ -80,7 +80,7 @@ def _fill_by_class(plain: Function) -> Function:
 
 
 def _dtype_by_class(plain: Function) -> Function:
-    """Wraps the method of ``ToDtype`` that looks up a dtype in a dict by class, likewise."""
+    """Wraps the method of ``ToDtype`` that looks up a dtype by class, as `_fill_by_class` does for fills."""
     from torchvision.transforms.v2.functional import to_dtype
 
     from fastpipe.program.pending_tensor import with_pixels

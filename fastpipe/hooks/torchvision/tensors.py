@@ -189,7 +189,7 @@ _OF_V2: tuple[type[_OfV2], ...] = (_HueOfV2, _BlurOfV2, _ResizeOfV2)
 
 
 def _is_traced() -> bool:
-    """True if a number of elements may be a symbol or a tensor."""
+    """True while torch compiles or traces: then a tensor's number of elements may be a symbol or a tensor."""
     from fastpipe.torch_modes import is_traced
 
     return is_traced()

@@ -216,7 +216,7 @@ def resize(img: Pixels, height: int, width: int, interpolation: InterpolationMod
 def resized_crop(
     img: Pixels, top: int, left: int, height: int, width: int, size: Ints, interpolation: InterpolationMode
 ) -> Image | None:
-    """`geometry.resized_crop` of a PIL image without an intermediate crop; None if that is needed."""
+    """`geometry.resized_crop` of a PIL image, without making the crop; None if the crop has to be made."""
     return run_operation(resize_to(size, interpolation), img, Box(top, left, height, width))
 
 

@@ -190,7 +190,7 @@ def _listed(policy: type[Any], bins: int, size: tuple[int, int], dtype: torch.dt
 def _policy(
     transform: v2.RandAugment | v2.TrivialAugmentWide, shape: ImageShape, bins: int
 ) -> tuple[Listed, Callable[[str, float], Steps]] | None:
-    """The operations, and the function that makes one's steps; None if torchvision's code has to draw."""
+    """The policy's operations, and a function that makes the steps of one; None if torchvision's code has to draw."""
     fill = _get_fill(vars(transform)["_fill"], _class_of(shape))
     if not _REPLACEABLE.isdisjoint(vars(transform)):
         return None

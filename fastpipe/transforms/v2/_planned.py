@@ -189,9 +189,9 @@ _POLICY_METHOD = "_apply_image_or_video_transform"
 
 
 def _on_planes(apply: Function) -> Function:
-    """Wraps AugMix's method for one operation: of an image in rows it gets planes, which the core takes.
+    """Wraps AugMix's method that applies one operation: it gets each image in planes, which the core takes.
 
-    The mixture keeps the image's strides: the operations' results are added to it.
+    The mixture keeps the strides of the image that was given, because the operations' results are added to that.
     """
 
     @functools.wraps(apply)
