@@ -33,18 +33,18 @@ def bases_of(kind: type) -> tuple[type, ...]:
     return bases
 
 
-def class_attribute(thing: object, name: str, default: object = None) -> Any:
-    """The attribute that an object's class, or a base of it, defines under a name; not bound to the object."""
-    return attribute_of_class(type(thing), name, default)
+def class_attribute(thing: object, name: str) -> Any:
+    """The attribute that an object's class, or a base of it, defines under a name, unbound; None without one."""
+    return attribute_of_class(type(thing), name)
 
 
-def attribute_of_class(kind: type, name: str, default: object = None) -> Any:
-    """The attribute that a class, or a base of it, defines under a name; its metaclass isn't asked."""
+def attribute_of_class(kind: type, name: str) -> Any:
+    """The attribute that a class, or a base of it, defines under a name, or None; its metaclass isn't asked."""
     for base in _mro(kind):
         own = _vars(base)
         if name in own:
             return own[name]
-    return default
+    return None
 
 
 def own_attributes(thing: object) -> Mapping[str, Any]:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from fastpipe.counts import pluralize
 from fastpipe.datasets.bad_files import BadFile, BadFileRecord
+from fastpipe.errors import DatasetError
+from fastpipe.paths import absolute_path
 
 if sys.platform == "win32":
     import filelock
@@ -22,6 +24,17 @@ else:
 
 _COLUMNS = ("path", "index", "reason", "time")
 _PATIENCE_S = 10.0
+
+
+def log_path(given: str | os.PathLike[str]) -> str:
+    """The path of a log as an absolute one, so that workers, ranks and a later chdir refer to the same file.
+
+    Raises:
+        DatasetError: it is no path of a file.
+    """
+    if not (given and isinstance(given, (str, os.PathLike))):
+        raise DatasetError(f"bad_files_log={given!r:.80}: give the path of a file, or None for no log.")
+    return absolute_path(given)
 
 
 def append_once(log: str, bad: BadFile, record: BadFileRecord, path_of: Callable[[int], str]) -> None:

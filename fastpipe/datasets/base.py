@@ -22,6 +22,7 @@ from fastpipe.config import ANY_FORMAT, MachineConfig, readers_asked
 from fastpipe.counts import pluralize
 from fastpipe.datasets.bad_file_policy import BadFilePolicy
 from fastpipe.datasets.bad_files import BadFileCounts, NothingLeftError, OnError, same_target, warn_again
+from fastpipe.datasets.bad_files_log import log_path
 from fastpipe.datasets.own_getitem import note_lazy_images, wants_lazy_images, with_lazy_images
 from fastpipe.datasets.private import PrivateState
 from fastpipe.datasets.python_steps import python_step
@@ -41,7 +42,6 @@ from fastpipe.executor import (
 )
 from fastpipe.index.table import Array
 from fastpipe.memory.torch_worker import serve_torch_loader
-from fastpipe.paths import absolute_path
 from fastpipe.readers import MaxPixels
 from fastpipe.rng import sample_keys
 from fastpipe.transforms.pipeline import Pipeline, compile_pipeline
@@ -140,10 +140,7 @@ class ImageDataset(Dataset[SampleT]):
         self.seed = seed
         self.threads = threads
         self.on_error = on_error
-        # Absolute, so that workers, ranks and a later chdir refer to the same file.
-        if not (bad_files_log is None or (bad_files_log and isinstance(bad_files_log, (str, os.PathLike)))):
-            raise DatasetError(f"bad_files_log={bad_files_log!r:.80}: give the path of a file, or None for no log.")
-        self.bad_files_log = None if bad_files_log is None else absolute_path(bad_files_log)
+        self.bad_files_log = None if bad_files_log is None else log_path(bad_files_log)
         self.max_bad_fraction = max_bad_fraction
         self._fastpipe_policy()  # raises for invalid on_error and max_bad_fraction
 
