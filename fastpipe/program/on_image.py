@@ -225,7 +225,7 @@ def on_pixels(
         image, box = _cut(image, box), None
         if not steps:
             assert conversion is not None  # the loop would have ended without one
-            return _converted(image, conversion, out)
+            return _converted(image, conversion, out, in_rows)
         step = steps[0]
         image = [_view(image, view) for view in step.views] if isinstance(step, Views) else _applied(step, image)
         steps = steps[1:]
@@ -315,11 +315,13 @@ def _claimed(
     return (result, taken, to_tensor is not None) if done else (None, 0, False)
 
 
-def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | None) -> torch.Tensor:
-    """Converts an image by the kernels on arrays; to planes, also an image of one channel, as the core does it."""
+def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | None, in_rows: bool) -> torch.Tensor:
+    """Converts an image by the kernels on arrays; a new tensor has the strides that the core gives it."""
     image = np.asarray(image)
     if out is None:
         out = conversion.apply(image)
+        if in_rows:
+            return _interleaved(out)
         if out.shape[0] == 1 and out.is_contiguous():
             out = out.as_strided_(out.shape, (out.shape[1] * out.shape[2], out.shape[2], 1))
     elif out.is_contiguous() and out.dtype in (torch.uint8, torch.float32):
@@ -329,15 +331,19 @@ def _converted(image: object, conversion: TensorConversion, out: torch.Tensor | 
     return out
 
 
+def _interleaved(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, or a copy, with the channels of a pixel side by side in memory, as in torchvision's."""
+    channels, _, width = tensor.shape
+    strides = 1, width * channels, channels
+    if tensor.stride() == strides:
+        return tensor
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
 def finish_tensor(program: Program, tensor: Any, out: torch.Tensor | None, in_rows: bool = False) -> Any:
     """Runs the steps after the conversion on its result; see `execute` for `out` and `in_rows`."""
-    if (
-        in_rows
-        and isinstance(tensor, torch.Tensor)
-        and tensor.stride() != (1, tensor.shape[2] * tensor.shape[0], tensor.shape[0])
-    ):
-        channels, _, width = tensor.shape
-        tensor = tensor.permute(1, 2, 0).contiguous().as_strided_(tensor.shape, (1, width * channels, channels))
+    if in_rows and isinstance(tensor, torch.Tensor):
+        tensor = _interleaved(tensor)
     for step in program.after:
         tensor = step.apply(tensor)
     if program.tv_image and out is None:

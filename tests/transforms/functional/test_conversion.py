@@ -16,9 +16,14 @@ from fastpipe.transforms import functional as F
 R = torchvision.transforms.functional
 
 
+@pytest.mark.parametrize("is_shared", [True, False])
 @pytest.mark.parametrize("mode", cases.PIL_MODES)
 @pytest.mark.parametrize("size", cases.SIZES, ids=str)
-def test_from_pil(mode: str, size: tuple[int, int]) -> None:
+def test_from_pil(mode: str, size: tuple[int, int], is_shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where Pillow doesn't share an image's memory, as older ones with one that is read-only."""
+    if not is_shared:
+        monkeypatch.setattr("fastpipe.core.image_jobs.installed", lambda: None)
+        monkeypatch.setattr("fastpipe.core.pillow.installed", lambda: None)
     image = cases.pil_image(mode, *size)
     for name in ("to_tensor", "pil_to_tensor"):
         made, expected = (cases.outcome(getattr(functions, name), image) for functions in (F, R))
