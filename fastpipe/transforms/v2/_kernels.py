@@ -34,6 +34,8 @@ Function: TypeAlias = Callable[..., Any]
 
 def by_fastpipe(function: Function, image: object, args: tuple[object, ...], kwargs: Arguments) -> object:
     """The result of one of torchvision's functions on a PIL image or tensor; None if torchvision has to compute it."""
+    if torch.compiler.is_compiling():
+        return None
     run: Function = _on_image if isinstance(image, PIL.Image.Image) else _on_tensor
     return attempt(partial(run, function, image, args, kwargs), partial(function, image, *args, **kwargs))
 
@@ -50,8 +52,9 @@ def routed(original: Function) -> Function:
         return original(*args, **kwargs) if result is None else result
 
     function.__module__ = "fastpipe.transforms.v2.functional"
-    # TorchScript compiles torchvision's function, as for torch.jit.script_if_tracing.
-    vars(function).update({"__script_if_tracing_wrapper": True, "__original_fn": original})
+    # TorchScript compiles torchvision's function where there is this attribute, as in script_if_tracing. It is
+    # False for torch.compile, which in torch 2.6 ends at a dictionary, as below, that has a key with the value True.
+    vars(function).update({"__script_if_tracing_wrapper": False, "__original_fn": original})
     if original in _KERNEL_REGISTRY:  # a user's transform may look up kernels by this function
         _KERNEL_REGISTRY[function] = _KERNEL_REGISTRY[original]
     return function
