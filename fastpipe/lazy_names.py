@@ -15,7 +15,7 @@ def imported_lazily(
 
     Args:
         package: the package's name.
-        homes: the names that each of its modules has.
+        homes: the names that each of its modules has; ``".index.table"`` is a module of the package beside it.
         modules: modules of the package that are public themselves.
         whole: names for which all of `homes` have to be imported, as their values tell of them all.
     """
@@ -28,8 +28,8 @@ def imported_lazily(
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         for module in homes if name in tells_of_all else ():
-            importlib.import_module(f"{package}.{module}")
-        value = getattr(importlib.import_module(f"{package}.{home[name]}"), name)
+            importlib.import_module(f".{module}", package)
+        value = getattr(importlib.import_module(f".{home[name]}", package), name)
         vars(sys.modules[package])[name] = value  # found at once from now on
         return value
 

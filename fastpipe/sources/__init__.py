@@ -1,10 +1,15 @@
 """Sources of bytes besides local files: stores, the user's own sources, and a cache for both."""
 
-from fastpipe.sources.base import ByteSource, Entry, Fetched, fetch_files
-from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Pin
-from fastpipe.sources.conformance import check_source
-from fastpipe.sources.named import source_of
-from fastpipe.sources.remote import RemoteSource
+from typing import TYPE_CHECKING
+
+from fastpipe.lazy_names import imported_lazily
+
+if TYPE_CHECKING:
+    from fastpipe.sources.base import ByteSource, Entry, Fetched, fetch_files
+    from fastpipe.sources.cache import Cache, CachedSource, CacheStatistics, Pin
+    from fastpipe.sources.conformance import check_source
+    from fastpipe.sources.named import source_of
+    from fastpipe.sources.remote import RemoteSource
 
 __all__ = [
     "ByteSource",
@@ -19,6 +24,27 @@ __all__ = [
     "fetch_files",
     "source_of",
 ]
+
+_HOMES = {
+    "base": (
+        "ByteSource",
+        "Entry",
+        "Fetched",
+        "fetch_files",
+    ),
+    "cache": (
+        "Cache",
+        "CachedSource",
+        "CacheStatistics",
+        "Pin",
+    ),
+    "conformance": ("check_source",),
+    "named": ("source_of",),
+    "remote": ("RemoteSource",),
+}
+
+if not TYPE_CHECKING:  # for a type checker every public name is imported above, and any other is a mistake
+    __getattr__ = imported_lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

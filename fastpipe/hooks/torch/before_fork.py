@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpipe.hooks.imports import import_at_first_use
 from fastpipe.hooks.ledger import LEDGER
+from fastpipe.plain_lookup import module_of, modules_of, own_attributes
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -26,7 +27,6 @@ _NEEDED_FOR_ARRAYS = (
 _RECORDING = "fastpipe.program.on_image"
 _NEEDED = (
     "fastpipe.hooks.torch.batch_memory",
-    "fastpipe.hooks.torch.known_batches",
     "fastpipe.hooks.torch.type_calls",
     "fastpipe.ops.float_resize",
     "fastpipe.ops.tensor_function",
@@ -36,6 +36,21 @@ _NEEDED = (
     "fastpipe.rng.state",
     "fastpipe.transforms.compose_plan",
 )
+_LIBRARIES = {"timm", "torchvision"}
+"""The libraries whose datasets `fastpipe.hooks.torch.known_batches` knows."""
+_NESTED = 4  # the most nested wrappers
+
+
+def within_wrappers(dataset: object) -> object | None:
+    """The dataset of a known library's class, or of one derived from it, that torch's wrappers hold; else None."""
+    for _ in range(_NESTED):
+        if any(module.partition(".")[0] in _LIBRARIES for _, module in modules_of(type(dataset))):
+            return dataset
+        if module_of(type(dataset)) != "torch.utils.data.dataset":
+            return None
+        held = own_attributes(dataset)  # of a Subset or a ConcatDataset
+        dataset = held.get("dataset", next(iter(held.get("datasets", ())), None))
+    return None
 
 
 def may_make_images() -> bool:
@@ -67,6 +82,7 @@ def prepare_workers(loader: DataLoader[object]) -> AbstractContextManager[object
         import_at_first_use(name)
     if _has_transforms() or (has_made and "PIL.Image" in sys.modules) or _RECORDING in sys.modules:
         _import_for_recording()
+        _import_for_known(loader.dataset)
     from fastpipe.hooks.torch.type_calls import known_to_workers
 
     return known_to_workers(loader)
@@ -85,6 +101,17 @@ def _import_for_recording() -> None:
     if core.available():
         readers.get_reader("core")
         _try_out_libraries()
+
+
+def _import_for_known(dataset: object) -> None:
+    """Imports the modules for batches of a known dataset."""
+    within = within_wrappers(dataset)
+    if within is not None:
+        import_at_first_use("fastpipe.hooks.torch.known_batches")
+        from fastpipe.interop.datasets import is_known
+
+        for one in (dataset, within):
+            is_known(one)  # imports its library's table
 
 
 def _try_out_libraries() -> None:

@@ -13,10 +13,9 @@ from fastpipe.forks import garbage_left_to_parent
 from fastpipe.hooks.guard import guard
 from fastpipe.hooks.ledger import LEDGER
 from fastpipe.hooks.patches import Function, Patches, are_in_force
-from fastpipe.hooks.torch.before_fork import may_make_images, prepare_workers
+from fastpipe.hooks.torch.before_fork import may_make_images, prepare_workers, within_wrappers
 from fastpipe.hooks.torch.loader_times import timed
 from fastpipe.hooks.torch.tensors import with_ordinary_tensors
-from fastpipe.plain_lookup import module_of, modules_of, own_attributes
 from fastpipe.plain_way import plainly
 
 if TYPE_CHECKING:
@@ -176,18 +175,11 @@ def _is_batch(indices: object, fetcher: Fetcher) -> TypeIs[Sequence[int]]:
 
 def _known_batches(fetcher: Fetcher) -> KnownBatches | None:
     """The batches of a fetcher whose dataset, perhaps within torch's wrappers, is a known library's; else None."""
-    dataset = fetcher.dataset
-    for _ in range(_NESTED):
-        homes = {module.partition(".")[0] for _, module in modules_of(type(dataset))}
-        if homes & _LIBRARIES:
-            from fastpipe.hooks.torch.known_batches import known_batches
+    if within_wrappers(fetcher.dataset) is None:
+        return None
+    from fastpipe.hooks.torch.known_batches import known_batches
 
-            return known_batches(fetcher)
-        if module_of(type(dataset)) != "torch.utils.data.dataset":
-            return None
-        within = own_attributes(dataset)  # of a Subset or a ConcatDataset
-        dataset = within.get("dataset", next(iter(within.get("datasets", ())), None))
-    return None
+    return known_batches(fetcher)
 
 
 _MAKERS: dict[str, Callable[[Function], Function]] = {
@@ -203,5 +195,3 @@ _MAKES_IMAGES = "fastpipe.program.on_image"
 """A module that is imported once an image has been made."""
 _CORE = "fastpipe.core"
 """A module that is imported once a file has been decoded to an array."""
-_LIBRARIES = {"timm", "torchvision"}
-_NESTED = 4  # the most nested wrappers
