@@ -37,6 +37,13 @@ def test_the_line_says_no_more_than_was_measured() -> None:
         assert packing_lines([little]) == []
 
 
+def test_images_that_take_longer_than_others_are_compared_with_their_own_time() -> None:
+    checked = {"checked": 2, "compared": 1, "fast_seconds": 2.0}
+    (line,) = packing_lines([_site(0.9, 0.2, **checked)])  # 2 / 1.3 = 1.54
+    assert "1.5 times" in line
+    assert packing_lines([_site(0.9, 0.54, **checked)]) == []
+
+
 def test_time_elsewhere_is_not_saved() -> None:
     slow = Site("transform", "Compose", 10, timed=10, seconds=10.0)
     loader = Site("loader", "DataLoader", 10, timed=10, seconds=10.0)
@@ -77,10 +84,10 @@ def test_an_image_is_packed_and_made_in_turns(monkeypatch: pytest.MonkeyPatch) -
     jpeg = corpus.jpeg(64, 48, seed=1)
     found = PackingSamples()
     found.measure(jpeg, make, "no path")
-    assert seen == [False, True] * 3
+    assert seen == [False, True] * 5
     assert found == PackingSamples(1, 3.0, 1.0, len(jpeg), len(pack(jpeg)))
     found.measure(corpus.save(corpus.photo(9, 9), "PNG"), make, "no path")  # stays as it is
-    assert (found.images, found.saved_s, len(seen)) == (2, 1.0, 6)
+    assert (found.images, found.saved_s, len(seen)) == (2, 1.0, 10)
     found.measure(jpeg, make, "no path")  # two are enough
     assert found.images == 2
     for data in (pack(jpeg), b"", bytes(2 << 20)):
@@ -91,6 +98,20 @@ def test_an_image_is_packed_and_made_in_turns(monkeypatch: pytest.MonkeyPatch) -
 
 def _refuse(data: bytes) -> None:
     raise ValueError("a step of the script's")
+
+
+@pytest.mark.needs_core
+def test_rounds_that_something_disturbed_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, times = 0.0, iter([3.0, 2.0, 90.0, 2.0, 3.0, 80.0, 5.0, 4.0, 3.0, 2.0])
+
+    def make(data: bytes) -> None:
+        nonlocal now
+        now += next(times)
+
+    monkeypatch.setattr("fastpipe.hooks.packing_gain.clock", lambda: now)
+    found = PackingSamples()
+    found.measure(corpus.jpeg(64, 48, seed=1), make, "no path")
+    assert (found.seconds, found.saved_s) == (3.0, 1.0)
 
 
 @pytest.mark.needs_core
