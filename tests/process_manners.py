@@ -9,6 +9,7 @@ import faulthandler
 import gc
 import json
 import locale
+import logging
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ from typing import Any
 
 def manners() -> dict[str, Any]:
     """The state of this process, as values that are equal in another process that was started alike."""
-    main = sys.modules["__main__"]
+    main, root = sys.modules["__main__"], logging.getLogger()
     found = {
         "signal handlers": {int(number): _name(signal.getsignal(number)) for number in signal.valid_signals()},
         "hooks": [
@@ -44,11 +45,9 @@ def manners() -> dict[str, Any]:
         "limits": [sys.getrecursionlimit(), sys.getswitchinterval(), sys.dont_write_bytecode],
         "working folder": os.getcwd(),
         "locale": locale.setlocale(locale.LC_ALL),
+        "logging": [root.level, [*map(_name, root.handlers)], root.manager.disable],
     }
-    logging, processes = sys.modules.get("logging"), sys.modules.get("multiprocessing")
-    if logging is not None:
-        root = logging.getLogger()
-        found["logging"] = [root.level, [*map(_name, root.handlers)], root.manager.disable]
+    processes = sys.modules.get("multiprocessing")
     if processes is not None:
         found["start method"] = processes.get_start_method(allow_none=True)
     if hasattr(signal, "pthread_sigmask"):
