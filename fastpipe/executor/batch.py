@@ -19,12 +19,11 @@ from fastpipe import core
 from fastpipe.executor.tasks import SampleTask
 from fastpipe.memory.host_pool import reused, tensor_on
 from fastpipe.memory.shm_pool import lent_bytes, new_shared
-from fastpipe.ops import ResizeAsFloats, TensorConversion, ToNormalizedTensor, ToPlanarTensor, ToTensorByFactor
+from fastpipe.ops import ResizeAsFloats, ToNormalizedTensor, ToPlanarTensor, ToTensorByFactor
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import DIRECT
 from fastpipe.program.program import Program
-from fastpipe.result_memory import new_result
-from fastpipe.types import ImageShape, Recipe, Target
+from fastpipe.types import Recipe, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +90,6 @@ class JobResults(Protocol):
 
     def write(self, job: core.Job, slot: int, program: Program) -> torch.Tensor | None:
         """Sets a job's sink; returns the tensor, or None if the image is finished in a batch's tensor."""
-
-
-class NewTensors:
-    """A new tensor for each image; threads may share this."""
-
-    images: torch.Tensor | None = None
-
-    def __init__(self) -> None:
-        # The last conversion, shape and sink, in one object as threads may share it.
-        self._last: tuple[TensorConversion | None, ImageShape | None, tuple[object, ...]] = (None, None, ())
-
-    def takes(self, program: Program) -> bool:
-        return program.conversion is not None
-
-    def write(self, job: core.Job, slot: int, program: Program) -> torch.Tensor:
-        conversion, shape = program.conversion, program.result
-        assert conversion is not None  # `takes` was True
-        out = new_result((shape[2], shape[0], shape[1]), conversion.dtype)
-        last_conversion, last_shape, sink = self._last
-        if conversion is not last_conversion or shape != last_shape:
-            sink = core.BatchSink(out[None]).sink(*conversion.arithmetic)
-            self._last = conversion, shape, sink
-        job.write_to(out.data_ptr(), sink)
-        return out
 
 
 class BatchSlots(ABC):

@@ -16,8 +16,9 @@ from fastpipe.config import MachineConfig
 from fastpipe.core import ThreadResources
 from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.errors import PlanError
-from fastpipe.executor.batch import BatchSlots, BatchSpec, ImageSlots, JobResults, NewTensors
+from fastpipe.executor.batch import BatchSlots, BatchSpec, ImageSlots, JobResults
 from fastpipe.executor.tasks import CoreTasks, FailurePolicy, SampleTask
+from fastpipe.ops import TensorConversion
 from fastpipe.pillow.image_record import source_of
 from fastpipe.pillow.lazy_image import LazyImage, load_images
 from fastpipe.pillow.lazy_source import LazySource
@@ -25,7 +26,9 @@ from fastpipe.program.core_job import Encoded, add_program, claimed_by_core
 from fastpipe.program.execute import execute
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import finish_tensor
+from fastpipe.program.program import Program
 from fastpipe.readers.partial import PartialFile, fetch_images, fetch_rows
+from fastpipe.result_memory import new_result
 from fastpipe.rng import as_globals, drawing, keyed_generators, keyed_globals
 from fastpipe.sources import fetch_files
 from fastpipe.sources.refused import raise_if_refused
@@ -123,7 +126,7 @@ class ImageStages:
         self._rest_runs = tuple(pipelines_of(rest))
         self._takes_source = bool(rest) and named_arrays_of(rest[0]) is not None  # no PIL image is needed
         self._for_core: dict[tuple[object, ...], bool] = {}  # by properties of headers
-        self._new_tensors = NewTensors()  # for images that aren't made in a batch's tensor
+        self._new_tensors = _NewTensors()  # for images that aren't made in a batch's tensor
 
     def _drawn_ahead(self) -> Any:
         """A transform that draws for another library's of named arrays before an image is decoded; None without one.
@@ -447,3 +450,27 @@ class ImageStages:
 
 class _StagesOfRecipes(ImageStages):
     """Stages that draw nothing of another library's ahead."""
+
+
+class _NewTensors:
+    """`JobResults` for images outside of a batch: a new tensor for each. Threads may share the object."""
+
+    images: torch.Tensor | None = None
+
+    def __init__(self) -> None:
+        # The last conversion, shape and sink, in one object as threads may share it.
+        self._last: tuple[TensorConversion | None, ImageShape | None, tuple[object, ...]] = (None, None, ())
+
+    def takes(self, program: Program) -> bool:
+        return program.conversion is not None
+
+    def write(self, job: core.Job, slot: int, program: Program) -> torch.Tensor:
+        conversion, shape = program.conversion, program.result
+        assert conversion is not None  # `takes` was True
+        out = new_result((shape[2], shape[0], shape[1]), conversion.dtype)
+        last_conversion, last_shape, sink = self._last
+        if conversion is not last_conversion or shape != last_shape:
+            sink = core.BatchSink(out[None]).sink(*conversion.arithmetic)
+            self._last = conversion, shape, sink
+        job.write_to(out.data_ptr(), sink)
+        return out
