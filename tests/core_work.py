@@ -17,12 +17,14 @@ class CoreWork:
 
     Attributes:
         decoded: the decoded area in whole images, by the file's bytes.
-        steps: number of steps that jobs on files have run.
+        jobs: number of jobs on files.
+        steps: number of steps that these have run.
         tables: how many times each table of ``Image.point`` has been applied, by its entries.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.decoded: Counter[bytes] = Counter()
+        self.jobs = 0
         self.steps = 0
         self.tables: Counter[bytes] = Counter()
 
@@ -32,6 +34,7 @@ class CoreWork:
                 height, width = encoded.header.size
                 area: Any = program.box.height * program.box.width / (height * width)
                 self.decoded[encoded.data] += area
+                self.jobs += 1
                 self.steps += taken
             self._note(program.steps[:taken])
             return shape, taken

@@ -92,8 +92,8 @@ class ImageRecord:
         return not self.steps
 
     def needs_pixels(self) -> bool:
-        """True if the image has been used before, so that it is to get its pixels now."""
-        return bool(self.uses and self.steps)
+        """True if the image is to get its pixels now: it has been used before, or a file in many small parts."""
+        return self.uses > 0 if self.steps else self.source.gets_pixels
 
     def keep(self) -> None:
         """Gives the image its pixels, and keeps them for its children."""

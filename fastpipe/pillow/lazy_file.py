@@ -202,6 +202,11 @@ class LazyFile(_Base):
             self._be_loaded()
         return lazy
 
+    def _lazy_to_record(self, modes: tuple[str, ...]) -> LazyImage | None:
+        """The image as `_lazy_in` has it; None also if it is to get pixels, since many small parts were asked for."""
+        source: LazySource | None = vars(self).get("_fastpipe_source")  # None before the file is read, too
+        return None if source is not None and source.gets_pixels else self._lazy_in(modes)
+
     def _lazy_in(self, modes: tuple[str, ...]) -> LazyImage | None:
         """The image as a lazy image, if its mode is one of ``modes``; None if Pillow has to decode it.
 
@@ -223,6 +228,8 @@ class LazyFile(_Base):
         return None if lazy is None else lazy._fastpipe_claim(*given)
 
     def load(self) -> Any:
+        if self._im is not None:
+            return super().load()
         with self._fastpipe_lock:
             if self._is_untouched and self._loads_as_pillow():
                 source = self._fastpipe_read() if self._mode in OWN_MODES else None
@@ -338,7 +345,7 @@ class LazyFile(_Base):
 
     def convert(self, mode: str | None = None, *arguments: Any, **options: Any) -> Image.Image:
         to_rgb = mode == "RGB" and not arguments and not options and not is_transparent(self)
-        lazy = self._lazy_in((*OWN_MODES, *TO_RGB) if to_rgb else OWN_MODES)
+        lazy = self._lazy_to_record((*OWN_MODES, *TO_RGB) if to_rgb else OWN_MODES)
         is_pillows = self._fastpipe_pillow.convert is _PILLOWS["convert"]
         if is_pillows and lazy is not None and mode == lazy.mode and not arguments and not options:
             self._be_loaded()
@@ -351,7 +358,10 @@ def _recorded(name: str) -> object:
 
     @wraps(getattr(Image.Image, name))
     def method(self: LazyFile, *arguments: object, **options: object) -> Image.Image:
-        return self._done_to(self._lazy_in(OWN_MODES), name, *arguments, **options)
+        if self._im is not None:
+            result: Image.Image = getattr(super(LazyFile, self), name)(*arguments, **options)
+            return result
+        return self._done_to(self._lazy_to_record(OWN_MODES), name, *arguments, **options)
 
     return method
 

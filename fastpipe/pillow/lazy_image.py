@@ -356,8 +356,13 @@ class LazyImage(Image.Image, metaclass=_EqualToPillows):
 
 
 def _open_record(image: Image.Image) -> ImageRecord | None:
-    """The record of a lazy image that has room for another step; else None, also if a test has replaced ``load``."""
+    """The record of a lazy image that has room for another step; else None, also if a test has replaced ``load``.
+
+    None, too, for a file of which so many small parts were asked for that it is to get pixels.
+    """
     record = image_record_of(image)
+    if record is not None and not record.steps and record.source.gets_pixels:
+        return None
     if record is None or len(record.steps) >= _MOST_STEPS or Image.Image.load is not PILLOWS_LOAD:
         return None
     return record
@@ -382,8 +387,11 @@ def _made(image: Image.Image) -> Image.Image:
 
 def _with_pixels(image: Image.Image, pixels: Image.Image) -> None:
     record = image_record_of(image)
-    if record is not None and record.steps and record.children and record.kept is None:
-        record.kept = LoadedPixels(pixels.copy() if pixels.mode == "RGB" else pixels.convert("RGB"))
+    if record is not None and record.kept is None:
+        if record.steps and record.children:
+            record.kept = LoadedPixels(pixels.copy() if pixels.mode == "RGB" else pixels.convert("RGB"))
+        elif not record.steps and record.source.has_images_besides(image):
+            record.source.keep(to_array(pixels if pixels.mode == "RGB" else pixels.convert("RGB")))
     vars(image).setdefault("_im", pixels.im)  # only the first thread's is kept
     _plain(image)
 
@@ -412,6 +420,8 @@ def _with_steps(
     for step in steps:
         shape = step.output_shape(shape)
     size = shape.width, shape.height
+    if not record.steps and steps and isinstance(steps[0], Crop):
+        record.source.note_crop(shape)
     if plain is not None and record.source.check is not None:
         plain = OnInfo(copied_info(image), plain)
     calls = None if record.calls is None or plain is None else (*record.calls, plain)

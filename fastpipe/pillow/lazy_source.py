@@ -85,6 +85,11 @@ class LazySource(EncodedImage):
             self._most_images = 8 + 2 * len(self._images)
         self._images.append(weakref.ref(image))
 
+    def has_images_besides(self, image: Image.Image) -> bool:
+        """True if another image without pixels that is made from the file still exists."""
+        others = (reference() for reference in self._images)
+        return any(other is not None and other is not image and is_pending(other) for other in others)
+
     def let_go(self) -> None:
         """Makes the images that take less memory than the file, so that the file can be freed with its last image."""
         self.make_images(len(self.encoded.data))

@@ -161,6 +161,15 @@ class EncodedImage(ProgramImage):
         """Sets how many parts will be asked for, so that the whole image is decoded at once if that is less work."""
         self._parts.expect(parts)
 
+    @property
+    def gets_pixels(self) -> bool:
+        """True if an image of the whole file is to get pixels, since many small parts of it have been asked for."""
+        return self._parts.small_are_many
+
+    def note_crop(self, result: ImageShape) -> None:
+        """Counts a crop that is recorded on an image of the whole file."""
+        self._parts.note_crop(result)
+
     def run(self, program: Program, out: torch.Tensor | None = None, *, in_rows: bool = False) -> object:
         result = self._run(program, out, in_rows, as_pil=True)
         return self._run_by_library(program, out, in_rows) if result is None else result
@@ -202,7 +211,7 @@ class EncodedImage(ProgramImage):
     def _run(
         self, program: Program, out: torch.Tensor | None, in_rows: bool, as_pil: bool, all_steps: bool = False
     ) -> object:
-        if self._parts.add(program.box, whole_is_there=self._whole is not None) and not self.decode():
+        if self._parts.add(program, whole_is_there=self._whole is not None) and not self.decode():
             self._whole = self._decode_by_library()
         whole = self._whole
         if self.on_decode is not None:

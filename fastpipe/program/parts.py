@@ -6,14 +6,27 @@ import threading
 
 from fastpipe import core
 from fastpipe.core.packed import PACKED_FORMAT
+from fastpipe.ops import HFlip, Transpose, VFlip
 from fastpipe.program.core_job import Encoded, fill_from_file
 from fastpipe.program.program import Program
-from fastpipe.types import Box, Header
+from fastpipe.types import Header, ImageShape
 
 _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
 """The share of a decode's time that is proportional to the rows from the top to the last one needed, by format."""
 
 _JPEG_BY_ROWS = 0.5  # measured on photos of 500×375: the last 8×8 pixels take half of the time of all pixels
+
+_CALL_PIXELS = 40_000
+"""The pixels that the core decodes in the time that a part takes besides its decode: 0.2 to 0.3 ms."""
+
+_MOST_IN_CALLS = 0.4
+"""The share of a decode's time that calls for small parts may take before the image gets pixels."""
+
+_SMALL_PIXELS = 16_384
+"""The pixels, before and after its steps, of a part of which Pillow makes the result in the time of a call of ours."""
+
+_TINY_PIXELS = 8_192
+"""The pixels of a crop that counts as a small part before its pixels are asked for."""
 
 _FILES = 4
 
@@ -53,15 +66,27 @@ class Parts:
         header: the file's header.
     """
 
-    __slots__ = ("_decoded", "_expected", "_header", "_wanted")
+    __slots__ = ("_decoded", "_expected", "_header", "_recorded", "_small", "_wanted")
 
     def __init__(self, header: Header) -> None:
         self._header = header
         self._decoded, self._wanted, self._expected = 0.0, 0, 0
+        self._small, self._recorded = 0, 0
+
+    @property
+    def small_are_many(self) -> bool:
+        """True if so many small parts have been asked for that an image of the whole file is to get pixels."""
+        height, width = self._header.size
+        in_calls = max(self._small, self._recorded) * _CALL_PIXELS / (height * width)
+        return in_calls > _MOST_IN_CALLS or (self._small > 0 and self._decoded > 1)
 
     def expect(self, parts: int) -> None:
         """Sets how many parts will be asked for."""
         self._decoded, self._wanted, self._expected = 0.0, 0, parts
+
+    def note_crop(self, result: ImageShape) -> None:
+        """Counts a crop that is recorded on an image of the whole file, and may be used later."""
+        self._recorded += result.height * result.width <= _TINY_PIXELS
 
     def fill(self, job: core.Job, program: Program, encoded: Encoded) -> bool:
         """Fills a job without its sink, and counts its part as `add` does; False if other parts are expected.
@@ -73,29 +98,33 @@ class Parts:
         """
         if self._wanted or self._expected > 1 or _last_files.least() > 1:  # as far as is known
             return False
-        self.add(program.box)
+        self.add(program)
         fill_from_file(job, program, encoded)
         return True
 
-    def add(self, box: Box, *, whole_is_there: bool = False) -> bool:
+    def add(self, program: Program, *, whole_is_there: bool = False) -> bool:
         """Counts a part; True if decoding the whole image is less work than decoding this part and those to come.
 
         Without `expect`, the number of parts of the last files is expected. If these had one part, returns True once
         the parts so far would have taken longer than the whole image.
 
         Args:
-            box: the part, in the file's own coordinates.
+            program: a program that starts from the file; its box is the part.
             whole_is_there: the whole image has been decoded, so nothing more is decoded.
         """
+        box, (height, width) = program.box, self._header.size
+        is_whole = box.size == (height, width)
+        gets_pixels = is_whole and self.small_are_many
+        if not is_whole and _is_small(program):
+            self._small += 1
         if not self._wanted:
             expected = _last_files.begin()
             if not self._expected and expected > 1:
                 self._expected = expected
         _last_files.parts += 1
         self._wanted += 1
-        if whole_is_there:
+        if whole_is_there or gets_pixels:  # an image's own pixels, which are decoded into its memory
             return False
-        height, width = self._header.size
         by_rows = _BY_ROWS.get(self._header.format, _JPEG_BY_ROWS)
         share = by_rows * box.bottom / height + (1 - by_rows) * box.height * box.width / (height * width)
         before, self._decoded = self._decoded, self._decoded + share
@@ -103,3 +132,11 @@ class Parts:
         if to_come >= 0:  # assumes parts of the average size so far
             return share + to_come * self._decoded / self._wanted > 1
         return before > 0 and self._decoded > 1
+
+
+def _is_small(program: Program) -> bool:
+    """True if Pillow makes a program's result from an image with pixels in less time than a call of ours takes."""
+    box, result = program.box, program.result
+    if box.height * box.width + result.height * result.width <= _SMALL_PIXELS:
+        return True
+    return program.conversion is None and all(isinstance(step, (HFlip, VFlip, Transpose)) for step in program.steps)

@@ -145,6 +145,43 @@ def test_an_opened_file_is_decoded_as_a_whole_once_its_parts_are_more(
     assert work.decoded[PHOTO] <= 2.01
 
 
+SMALL: dict[str, Any] = {
+    "crops": lambda image, boxes: [image.crop(box).tobytes() for box in boxes],
+    "listed": lambda image, boxes: [np.asarray(part) for part in [image.crop(box) for box in boxes]],
+    "turned": lambda image, boxes: [image.crop(box).transpose(Image.Transpose.ROTATE_90).tobytes() for box in boxes],
+    "resized": lambda image, boxes: [image.resize((9, 7), 2, box).tobytes() for box in boxes],
+    "tensors": lambda image, boxes: [T.ToTensor()(image.crop(box)).numpy() for box in boxes],
+    "compose": lambda image, boxes: [T.Compose([T.CenterCrop(9), T.PILToTensor()])(image).numpy() for _ in boxes],
+}
+
+
+@pytest.mark.parametrize("convert", [True, False])
+@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("use", SMALL.values(), ids=SMALL)
+def test_a_file_of_many_small_parts_gets_pixels(
+    use: Any, file: str, convert: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_CALL_PIXELS", 3_000)  # as for photos that are larger than these
+    kept, plain = (image.convert("RGB") if convert else image for image in both(FILES[file]))
+    boxes = [(number, number % 30, number + 15, number % 30 + 11) for number in range(35)]
+    work = CoreWork(monkeypatch)
+    assert np.array_equal(use(kept, boxes[:1]), use(plain, boxes[:1]))
+    assert fastpipe.is_pending(kept)
+    assert np.array_equal(use(kept, boxes), use(plain, boxes))
+    assert work.jobs <= 10
+    assert (kept.mode, kept.tobytes(), kept.info) == (plain.mode, plain.tobytes(), plain.info)
+
+
+def test_parts_that_the_core_makes_in_less_time_leave_a_file_without_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_SMALL_PIXELS", 100)
+    monkeypatch.setattr(parts, "_TINY_PIXELS", 100)
+    kept, plain = (image.convert("RGB") for image in both(PHOTO))
+    for number in range(20):
+        box = (number, 3, 70 + number, 90)
+        assert kept.crop(box).resize((40, 30)).tobytes() == plain.crop(box).resize((40, 30)).tobytes()
+    assert fastpipe.is_pending(kept)
+
+
 def test_the_first_array_of_a_file_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, plain = (image.convert("RGB") for image in both(PHOTO))
     work = CoreWork(monkeypatch)

@@ -21,6 +21,7 @@ import fastpipe
 from fastpipe import core
 from fastpipe.pillow.lazy_image import LazyImage
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.program import parts
 from fastpipe.transforms import functional
 
 FILES = corpus.files()
@@ -132,7 +133,9 @@ def test_closed_it_is_pillows_closed_image() -> None:
 
 
 @pytest.mark.needs_core
-def test_crops_beyond_a_whole_image_are_taken_from_one_decode() -> None:
+def test_crops_beyond_a_whole_image_are_taken_from_one_decode(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("_SMALL_PIXELS", "_TINY_PIXELS"):  # as for larger photos
+        monkeypatch.setattr(parts, limit, 100)
     image = fastpipe.open_image(PHOTO).convert("RGB")
     whole = Image.open(io.BytesIO(PHOTO)).convert("RGB")
     source = image._fastpipe.source

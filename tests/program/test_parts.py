@@ -16,8 +16,9 @@ from fastpipe.program import encoded_image
 from fastpipe.program import parts as parts_module
 from fastpipe.program.core_job import Encoded
 from fastpipe.program.parts import Parts
+from fastpipe.program.program import Program
 from fastpipe.readers import parse_header
-from fastpipe.types import Box
+from fastpipe.types import Box, ImageShape
 
 PHOTO = corpus.jpeg(100, 120, "420", seed=3)
 HEADER = parse_header(PHOTO)
@@ -35,7 +36,8 @@ def _decisions(*boxes: Box, expected: int | None = None) -> list[bool]:
         parts.expect(expected)
     made: list[bool] = []
     for box in boxes:
-        made.append(parts.add(box, whole_is_there=any(made)))
+        program = Program(ImageShape(*HEADER.size), box, (), None, (), ImageShape(*box.size))
+        made.append(parts.add(program, whole_is_there=any(made)))
     return made
 
 
