@@ -284,7 +284,7 @@ class _File:
 
     def __init__(self, content: Any) -> None:
         assert isinstance(content, dict), f"it holds {type(content).__name__}"
-        self.images = {image["id"]: image for image in content["images"]}
+        self.images = {image["id"]: image for image in content.get("images", ())}
         self.ids = sorted(self.images)
         self.of_image: defaultdict[object, list[Record]] = defaultdict(list)
         self.by_id: dict[object, Record] = {}

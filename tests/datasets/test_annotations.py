@@ -249,6 +249,16 @@ def test_images_of_coco_with_any_id_and_name(root: Path, images: Any) -> None:
                 _compare_coco(root, _content(some, images=images), keys, index)
 
 
+@pytest.mark.parametrize("content", [{}, {"annotations": []}, {"annotations": [GOOD]}, {"images": []}, {"images": {}}])
+def test_a_coco_file_without_images_has_no_samples(root: Path, content: dict[str, Any]) -> None:
+    file = root / "instances.json"
+    for categories in ({}, {"categories": [{"id": 3}]}):
+        file.write_text(json.dumps({**content, **categories}))
+        datasets = [home.CocoDetection(root, str(file)) for home in (fastpipe, their_datasets)]
+        assert [*map(len, datasets)] == [0, 0]
+        assert datasets[0].ids == datasets[1].ids
+
+
 @pytest.mark.parametrize(
     "more",
     [
