@@ -10,7 +10,7 @@ import errno
 
 from fastpipe.sources.refused import refused
 
-NO_IMAGE, NO_LABEL, SEPARATE_FILE, ELSEWHERE, SEVERAL_IMAGES, NO_MEMBER, DAMAGED = range(-1, -8, -1)
+NO_IMAGE, NO_LABEL, SEPARATE_FILE, ELSEWHERE, SEVERAL_IMAGES, NO_MEMBER, DAMAGED, NO_TABLE = range(-1, -9, -1)
 
 _REASONS = {
     NO_IMAGE: "this row has no image: neither bytes nor a path",
@@ -19,6 +19,7 @@ _REASONS = {
     SEVERAL_IMAGES: "this sample has several images: image= says which ending is meant",
     NO_MEMBER: "this member can't be read at its offset: it is cut off, compressed, damaged, a link, or there twice",
     DAMAGED: "its shard is damaged from here on, or its row group is",
+    NO_TABLE: "this file is no Parquet file, or is damaged, so that none of its rows is known",
 }
 
 

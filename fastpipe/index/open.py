@@ -78,9 +78,10 @@ def named_container(
     path, remote = local_path(path), is_url(path)
     pattern = any(mark in path for mark in _PATTERN) and (remote or not os.path.exists(path))
     listed = pattern and not remote and path.lower().endswith(ENDINGS + _TABLES)
-    first = expand_paths(path, "containers")[0] if listed else path
+    paths = expand_paths(path, "containers") if listed else (path,)
+    first = paths[0]
     if first.lower().endswith(_TABLES):
-        if not remote and not (os.path.isfile(first) and (image or holds_images(first))):
+        if not remote and not (os.path.isfile(first) and (image or holds_images(paths))):
             return None
         return _samples(TableSource.of(path, image or "image", label, options), location)
     archive = first.lower().endswith(ENDINGS) if remote else archive_in(first) is not None

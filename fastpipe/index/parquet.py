@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 
+class UnreadableParquet(DatasetError):
+    """A file is no Parquet file, or its footer is damaged."""
+
+
 def import_pyarrow() -> Any:
     """Imports pyarrow.
 
@@ -34,15 +38,21 @@ def open_parquet(path: str) -> Iterator[ParquetFile]:
     """Opens a ``ParquetFile``, local or in a store.
 
     Raises:
-        DatasetError: pyarrow isn't installed, or the file is no Parquet file.
+        UnreadableParquet: the file is no Parquet file.
+        DatasetError: pyarrow isn't installed, or a part of the file that is read is damaged.
         OSError: it can't be opened, or is no regular file.
     """
     pyarrow = import_pyarrow()
     if not isinstance(path, RemoteFile):
         check_regular(path)  # pyarrow would wait for the writer of a FIFO
     stored = open_seekable(path) if isinstance(path, RemoteFile) else contextlib.nullcontext(path)
+    is_open = False
     try:
         with stored as opened, pyarrow.parquet.ParquetFile(opened, memory_map=stored is not opened) as file:
+            is_open = True
             yield file
+    except (pyarrow.ArrowMemoryError, pyarrow.ArrowCancelled):
+        raise
     except pyarrow.ArrowException as error:
-        raise DatasetError(f"{path} is no Parquet file, or is damaged: {error}.") from error
+        kind = DatasetError if is_open else UnreadableParquet
+        raise kind(f"{path} is no Parquet file, or is damaged: {error}.") from error

@@ -8,7 +8,7 @@ import json
 import mmap
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from fastpipe.index import bad_rows, format, unpacked
 from fastpipe.index.containers import ContainerListing, ContainerSource, label_text
 from fastpipe.index.glob import Paths
 from fastpipe.index.index_source import BuildOptions
-from fastpipe.index.parquet import import_pyarrow, open_parquet
+from fastpipe.index.parquet import UnreadableParquet, import_pyarrow, open_parquet
 from fastpipe.paths import is_url
 from fastpipe.sources import Cache
 from fastpipe.types import RemoteFile
@@ -31,11 +31,31 @@ if TYPE_CHECKING:
 _ROWS = 64  # rows decoded at a time, as a row group may be larger than memory
 
 
-def holds_images(path: str) -> bool:
-    """True if a Parquet file has a column ``image`` that isn't text, unlike a list of paths."""
-    with open_parquet(path) as file:
+def holds_images(paths: Sequence[str]) -> bool:
+    """True if the first Parquet file that can be read has a column ``image`` that isn't text, unlike a list of paths.
+
+    Raises:
+        DatasetError: none of the files can be read.
+    """
+    with open_first(paths) as file:
         at = file.schema_arrow.get_field_index("image")
         return at >= 0 and not import_pyarrow().types.is_string(file.schema_arrow.field(at).type)
+
+
+@contextlib.contextmanager
+def open_first(paths: Sequence[str]) -> Iterator[ParquetFile]:
+    """Opens the first of some Parquet files that can be read; raises the first one's error if none can."""
+    with contextlib.ExitStack() as stack:
+        errors: list[UnreadableParquet] = []
+        for path in paths:
+            try:
+                file = stack.enter_context(open_parquet(path))
+            except UnreadableParquet as error:
+                errors.append(error)
+            else:
+                yield file
+                return
+        raise errors[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +76,7 @@ class TableSource(ContainerSource):
     ) -> TableSource:
         """Makes the source from the arguments of `ImageTable`."""
         source = cls.over(tables, "Parquet files", (".parquet",), options, cache, image=image, label=label)
-        with open_parquet(source.paths[0]) as file:
+        with open_first(source.paths) as file:
             return replace(source, class_names=_class_names(file, label))
 
     @property
@@ -66,6 +86,15 @@ class TableSource(ContainerSource):
         return super().identity | own | {"numbers": True}
 
     def listing(self, path: str) -> ContainerListing:
+        try:
+            return self._listing(path)
+        except UnreadableParquet as error:  # of this file alone: `of` has read one
+            warnings.warn(f"{error} It counts as one bad sample.", FastpipeWarning, stacklevel=2)
+            listing = ContainerListing.empty()
+            listing.add_bad("its rows", None, bad_rows.NO_TABLE, str(error))
+            return listing
+
+    def _listing(self, path: str) -> ContainerListing:
         with open_parquet(path) as file:
             column = self._column(file, path)
             listing = ContainerListing.empty()

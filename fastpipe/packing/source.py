@@ -19,11 +19,10 @@ from fastpipe.index.extensions import IMG_EXTENSIONS
 from fastpipe.index.image_index import folder_source
 from fastpipe.index.index_source import BuildOptions
 from fastpipe.index.open import Kind, named_images
-from fastpipe.index.parquet import open_parquet
 from fastpipe.index.shard_source import ShardSource
 from fastpipe.index.statistics import files_left_out
 from fastpipe.index.table import number_labels
-from fastpipe.index.table_source import TableSource
+from fastpipe.index.table_source import TableSource, open_first
 from fastpipe.packing.items import Item
 from fastpipe.packing.names import Ending, checked, in_a_folder, sample_key
 from fastpipe.packing.record import NAME as RECORD
@@ -226,7 +225,7 @@ def open_source(given: object, image: str | None, label: str | None, options: Bu
     source = found.samples
     if isinstance(source, ShardSource):
         return PackSource(name, "samples", None, source)
-    if isinstance(source, TableSource) and label is None and _has_column(source.paths[0], "label"):
+    if isinstance(source, TableSource) and label is None and _has_column(source.paths, "label"):
         source = TableSource.of(given, source.image, "label", options)
         return PackSource(name, "samples", ImageIndex.load_or_build(source, "auto"), source)
     return PackSource(name, found.kind, found.index, source)
@@ -303,6 +302,6 @@ def _common_start(index: ImageIndex) -> int:
     return len(folder or "")
 
 
-def _has_column(path: str, name: str) -> bool:
-    with open_parquet(path) as file:
+def _has_column(paths: Sequence[str], name: str) -> bool:
+    with open_first(paths) as file:
         return bool(file.schema_arrow.get_field_index(name) >= 0)

@@ -23,6 +23,7 @@ import fastpipe
 from fastpipe import transforms as T
 from fastpipe.datasets import ImageArray
 from fastpipe.errors import DatasetError, FastpipeWarning
+from fastpipe.index.open import named_container
 from fastpipe.tools.check.run import check
 
 JPEGS = [corpus.jpeg(20 + number, 30, seed=number) for number in range(5)]
@@ -278,6 +279,49 @@ def test_a_damaged_row_group_is_bad_samples(compression: str, tmp_path: Path, mo
     file.write_bytes(data)
     with pytest.raises(DatasetError, match=r"no usable sample: .*a\.parquet is damaged in its row group 0"):
         fastpipe.ImageTable(file, SMALL)
+
+
+@pytest.mark.filterwarnings("ignore:.*counts as one bad sample.*:fastpipe.errors.FastpipeWarning")
+@pytest.mark.parametrize(
+    ("spoiled", "first"), [("text", True), ("empty", False), ("cut", False), ("no footer", True), ("a shard", True)]
+)
+def test_a_file_that_is_no_parquet_file_is_one_bad_sample(
+    spoiled: str, first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FASTPIPE_CACHE", str(tmp_path / "cache"))
+    rows = [{"bytes": data, "path": None} for data in JPEGS]
+    good, bad = (tmp_path / name for name in (("b.parquet", "a.parquet") if first else ("a.parquet", "b.parquet")))
+    pq.write_table(pa.table({"image": pa.array(rows, KIND), "label": [3, 4, 4, 3, 4]}), good, compression="none")
+    whole = good.read_bytes()
+    bad.write_bytes(
+        {"text": b"not a table", "empty": b"", "cut": whole[:-9], "no footer": b"PAR1" * 9, "a shard": bytes(10240)}[
+            spoiled
+        ]
+    )
+    at = 0 if first else 5
+    for _ in range(2):
+        dataset = fastpipe.ImageTable(tmp_path / "*.parquet", SMALL)
+        assert len(dataset) == 6
+        for index in range(5):
+            image, target = dataset[index + first]
+            assert torch.equal(image, _expected(index))
+            assert target == (3, 4, 4, 3, 4)[index]
+        with pytest.raises(OSError, match=rf"no Parquet file.*{bad.name}"):
+            dataset[at]
+    assert check(dataset, progress=False, jobs=1).bad == 1
+    skipping = fastpipe.ImageTable([good, bad], SMALL, on_error="skip", max_bad_fraction=1.0)
+    with pytest.warns(FastpipeWarning, match="can't be read"):
+        ((_, targets),) = fastpipe.DataLoader(skipping, batch_size=9)
+    assert (targets.tolist(), skipping.bad_files.skipped) == ([3, 4, 4, 3, 4], 1)
+    replacing = fastpipe.ImageTable([good, bad], SMALL, on_error="replace", max_bad_fraction=1.0)
+    with pytest.warns(FastpipeWarning, match="can't be read"):
+        assert replacing[5][1] in (3, 4)
+    found = named_container(str(tmp_path / "*.parquet"))
+    assert found is not None
+    assert len(found.index) == 6
+    good.unlink()
+    with pytest.raises(DatasetError, match=rf"{bad.name} is no Parquet file"):
+        fastpipe.ImageTable(bad, SMALL)
 
 
 def test_an_array_s_targets_are_handed_out_whatever_they_are() -> None:
