@@ -9,7 +9,7 @@ from fastpipe.core.packed import PACKED_FORMAT
 from fastpipe.ops import HFlip, Transpose, VFlip
 from fastpipe.program.core_job import Encoded, fill_from_file
 from fastpipe.program.program import Program
-from fastpipe.types import Header, ImageShape
+from fastpipe.types import Box, Header, ImageShape
 
 _BY_ROWS = {"PNG": 0.9, PACKED_FORMAT: 0.0}
 """The share of a decode's time that is proportional to the rows from the top to the last one needed, by format."""
@@ -64,21 +64,23 @@ class Parts:
 
     Args:
         header: the file's header.
+
+    Attributes:
+        small_are_many: so many small parts have been asked for that an image of the whole file is to get pixels.
     """
 
-    __slots__ = ("_decoded", "_expected", "_header", "_recorded", "_small", "_wanted")
+    __slots__ = ("_decoded", "_expected", "_header", "_recorded", "_small", "_wanted", "small_are_many")
 
     def __init__(self, header: Header) -> None:
         self._header = header
         self._decoded, self._wanted, self._expected = 0.0, 0, 0
         self._small, self._recorded = 0, 0
+        self.small_are_many = False
 
-    @property
-    def small_are_many(self) -> bool:
-        """True if so many small parts have been asked for that an image of the whole file is to get pixels."""
-        height, width = self._header.size
-        in_calls = max(self._small, self._recorded) * _CALL_PIXELS / (height * width)
-        return in_calls > _MOST_IN_CALLS or (self._small > 0 and self._decoded > 1)
+    def _count_small(self) -> None:
+        header = self._header
+        in_calls = max(self._small, self._recorded) * _CALL_PIXELS / (header.height * header.width)
+        self.small_are_many = in_calls > _MOST_IN_CALLS or (self._small > 0 and self._decoded > 1)
 
     def expect(self, parts: int) -> None:
         """Sets how many parts will be asked for."""
@@ -86,7 +88,9 @@ class Parts:
 
     def note_crop(self, result: ImageShape) -> None:
         """Counts a crop that is recorded on an image of the whole file, and may be used later."""
-        self._recorded += result.height * result.width <= _TINY_PIXELS
+        if result.height * result.width <= _TINY_PIXELS:
+            self._recorded += 1
+            self._count_small()
 
     def fill(self, job: core.Job, program: Program, encoded: Encoded) -> bool:
         """Fills a job without its sink, and counts its part as `add` does; False if other parts are expected.
@@ -112,11 +116,12 @@ class Parts:
             program: a program that starts from the file; its box is the part.
             whole_is_there: the whole image has been decoded, so nothing more is decoded.
         """
-        box, (height, width) = program.box, self._header.size
-        is_whole = box.size == (height, width)
-        gets_pixels = is_whole and self.small_are_many
-        if not is_whole and _is_small(program):
+        box, height, width = program.box, self._header.height, self._header.width
+        is_whole = box.height == height and box.width == width
+        gets_pixels = is_whole and self.small_are_many and not program.steps and program.conversion is None
+        if not is_whole and _is_small(program, box):
             self._small += 1
+            self._count_small()
         if not self._wanted:
             expected = _last_files.begin()
             if not self._expected and expected > 1:
@@ -134,9 +139,9 @@ class Parts:
         return before > 0 and self._decoded > 1
 
 
-def _is_small(program: Program) -> bool:
+def _is_small(program: Program, box: Box) -> bool:
     """True if Pillow makes a program's result from an image with pixels in less time than a call of ours takes."""
-    box, result = program.box, program.result
+    result = program.result
     if box.height * box.width + result.height * result.width <= _SMALL_PIXELS:
         return True
     return program.conversion is None and all(isinstance(step, (HFlip, VFlip, Transpose)) for step in program.steps)

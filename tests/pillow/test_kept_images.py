@@ -161,6 +161,7 @@ SMALL: dict[str, Any] = {
 def test_a_file_of_many_small_parts_gets_pixels(
     use: Any, file: str, convert: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(parts, "_last_files", parts._LastFiles())
     monkeypatch.setattr(parts, "_CALL_PIXELS", 3_000)  # as for photos that are larger than these
     kept, plain = (image.convert("RGB") if convert else image for image in both(FILES[file]))
     boxes = [(number, number % 30, number + 15, number % 30 + 11) for number in range(35)]
@@ -172,7 +173,27 @@ def test_a_file_of_many_small_parts_gets_pixels(
     assert (kept.mode, kept.tobytes(), kept.info) == (plain.mode, plain.tobytes(), plain.info)
 
 
+@pytest.mark.parametrize("file", FILES)
+def test_what_was_recorded_before_a_file_gets_pixels_is_not_decoded_again(
+    file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_last_files", parts._LastFiles())
+    kept, plain = both(FILES[file])
+    work = CoreWork(monkeypatch)
+    made = [
+        [recorded(image) for recorded in RECORDED.values()]
+        + [T.ToTensor()(image.crop((number, 0, number + 9, 9))) for number in range(9)]
+        + [image]
+        + [image.copy() for _ in range(3)]
+        for image in (kept, plain)
+    ]
+    for mine, other in zip(*made, strict=True):
+        assert np.array_equal(np.asarray(mine), np.asarray(other))
+    assert work.decoded[FILES[file]] < 2.01
+
+
 def test_parts_that_the_core_makes_in_less_time_leave_a_file_without_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "_last_files", parts._LastFiles())
     monkeypatch.setattr(parts, "_SMALL_PIXELS", 100)
     monkeypatch.setattr(parts, "_TINY_PIXELS", 100)
     kept, plain = (image.convert("RGB") for image in both(PHOTO))
