@@ -22,10 +22,10 @@ _CALL_PIXELS = 40_000
 _MOST_IN_CALLS = 0.4
 """The share of a decode's time that calls for small parts may take before the image gets pixels."""
 
-_SMALL_PIXELS = 16_384
+_SMALL_PIXELS = 8_192
 """The pixels, before and after its steps, of a part of which Pillow makes the result in the time of a call of ours."""
 
-_TINY_PIXELS = 8_192
+_TINY_PIXELS = 4_096
 """The pixels of a crop that counts as a small part before its pixels are asked for."""
 
 _FILES = 4
@@ -80,7 +80,7 @@ class Parts:
     def _count_small(self) -> None:
         header = self._header
         in_calls = max(self._small, self._recorded) * _CALL_PIXELS / (header.height * header.width)
-        self.small_are_many = in_calls > _MOST_IN_CALLS or (self._small > 0 and self._decoded > 1)
+        self.small_are_many = in_calls > _MOST_IN_CALLS
 
     def expect(self, parts: int) -> None:
         """Sets how many parts will be asked for."""
