@@ -6,15 +6,16 @@ is asked along its MRO, and the object's own dict is read directly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import is_
-from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 Kind = TypeVar("Kind")
+Result = TypeVar("Result")
 
 _mro = vars(type)["__mro__"].__get__
 _vars = vars(type)["__dict__"].__get__
@@ -92,3 +93,57 @@ def modules_of(kind: type) -> Iterator[tuple[type, str]]:
 def are_same(some: Sequence[object], others: Sequence[object]) -> bool:
     """True if two sequences hold the same objects, not merely equal ones."""
     return len(some) == len(others) and all(map(is_, some, others))
+
+
+class ByClass(Generic[Result]):
+    """Decorates a function of a class, which is then called once for each class.
+
+    Unlike ``functools.cache``, it doesn't ask the class's metaclass for a hash, nor for ``==``.
+    """
+
+    def __init__(self, function: Callable[[type], Result]) -> None:
+        self.__wrapped__ = function
+        self._results: dict[int, tuple[type, Result]] = {}  # by the id of a class, which is held
+
+    def __call__(self, kind: type) -> Result:
+        found = self._results.get(id(kind))
+        if found is None:
+            if len(self._results) >= _MOST_CLASSES:
+                self._results = {}
+            found = self._results[id(kind)] = kind, self.__wrapped__(kind)
+        return found[1]
+
+    def cache_clear(self) -> None:
+        """Forgets all results."""
+        self._results = {}
+
+
+_MOST_CLASSES = 512
+METHODS = ("forward", "get_params", "make_params", "transform", "__call__")
+"""The methods by which torchvision's transforms work, and those that are like them."""
+_LIBRARIES = {"abc", "fastpipe", "functools", "timm", "torch", "torchvision"}
+
+
+def is_library_class(kind: type) -> bool:
+    """True for a class that fastpipe, torchvision or timm defines."""
+    return module_of(kind).partition(".")[0] in {"fastpipe", "timm", "torchvision"}
+
+
+@ByClass
+def is_as_its_library_has_it(kind: type) -> bool:
+    """False if somebody has replaced one of `METHODS` of a library's class, or of a base of it."""
+    for base in filter(is_library_class, bases_of(kind)):
+        own = own_attributes(base)
+        for name in METHODS:
+            value = own.get(name)
+            function = getattr(value, "__func__", value) if isinstance(value, (staticmethod, classmethod)) else value
+            # Its `__module__` may be copied from the function that it wraps.
+            home = function.__globals__.get("__name__") if isinstance(function, FunctionType) else None
+            if function is not None and str(home).partition(".")[0] not in _LIBRARIES:
+                return False
+    return True
+
+
+def position_of(kind: type, kinds: Sequence[type]) -> int:
+    """The place of a class among others; -1 if it isn't there. Metaclasses aren't asked for ``==``."""
+    return next((place for place, one in enumerate(kinds) if one is kind), -1)

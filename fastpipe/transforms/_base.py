@@ -6,7 +6,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,15 @@ import torch
 from fastpipe.errors import PlanError
 from fastpipe.ops import Operation
 from fastpipe.ops.interpolation import InterpolationMode, interpolation_from_int
-from fastpipe.plain_lookup import attribute_of_class, bases_of, class_attribute, module_of, own_attributes
+from fastpipe.plain_lookup import (
+    ByClass,
+    attribute_of_class,
+    bases_of,
+    class_attribute,
+    is_as_its_library_has_it,
+    module_of,
+    own_attributes,
+)
 from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.tensor_kernels.torchscript import Fill, Floats, Image, Ints
 from fastpipe.transforms.adapters import planned
@@ -41,11 +48,13 @@ def drawable(transform: object) -> bool:
     A class of yours becomes drawable by defining ``draw``: from an `ImageShape` and `Generators` to a tuple of steps.
     A transform of another library is drawable if its recipe has an adapter for it.
     """
+    if not is_as_its_library_has_it(type(transform)):
+        return False
     transform = planned(transform)
     own_answer = own_method(transform, "_plans_itself")  # v2's classes, which derive from torchvision's
     if own_answer is not None:
         return bool(own_answer(transform))
-    cls: object = type(transform)
+    cls = type(transform)
     methods = methods_to_keep(cls)
     if methods is None or not methods.isdisjoint(own := own_attributes(transform)):
         return False
@@ -62,7 +71,7 @@ def own_method(transform: object, name: str) -> Callable[..., bool] | None:
     return method if isinstance(method, FunctionType) and _is_of_fastpipe(method) else None
 
 
-@lru_cache(maxsize=512)
+@ByClass
 def methods_to_keep(cls: type) -> frozenset[str] | None:
     """The methods that an instance may not replace, so that it stays drawable; None if the class isn't drawable."""
     lineage = bases_of(cls)

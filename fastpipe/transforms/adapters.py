@@ -9,12 +9,19 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, cast
 
 from fastpipe.foreign_code import outcome_of
-from fastpipe.plain_lookup import bases_of, modules_of, own_attributes
+from fastpipe.plain_lookup import (
+    ByClass,
+    bases_of,
+    is_as_its_library_has_it,
+    modules_of,
+    own_attributes,
+    position_of,
+)
 from fastpipe.plain_way import raise_interruption
 from fastpipe.transforms.converted import seen_through
 
@@ -59,7 +66,7 @@ def planned(transform: object) -> Any:
     attributes, so that later changes are seen. For any other transform, the transform itself.
     """
     transform = seen_through(transform)
-    kind: object = type(transform)
+    kind = type(transform)
     adapt = find_adapt(kind)
     return transform if adapt is None else adapt(transform)
 
@@ -118,10 +125,10 @@ def drawn_by_itself(transform: object) -> tuple[object, ...]:
     return () if find is None else tuple(find(transform))
 
 
-@lru_cache(maxsize=512)
+@ByClass
 def find_adapt(kind: type) -> Adapt | None:
     """Returns the function that makes adapters for a class's objects; None for a class that no recipe knows."""
-    recipe = recipe_of(kind)
+    recipe = recipe_of(kind) if is_as_its_library_has_it(kind) else None
     base = None if recipe is None else _known_base(kind, recipe.TABLE)
     return None if recipe is None or base is None else _adapter(recipe.TABLE[base])
 
@@ -132,7 +139,8 @@ def _known_base(kind: type, table: Mapping[type, object]) -> type | None:
     A subclass may define a constructor, a repr, and methods with new names.
     """
     lineage = bases_of(kind)
-    place = next((number for number, base in enumerate(lineage) if base in table), None)
+    classes = [*table]
+    place = next((number for number, base in enumerate(lineage) if position_of(base, classes) >= 0), None)
     if place is None:
         return None
     base = lineage[place]

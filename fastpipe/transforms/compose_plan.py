@@ -10,7 +10,7 @@ was a bug in fastpipe, and its error is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ from torch.utils.data import get_worker_info
 from fastpipe.errors import PlanError
 from fastpipe.mistakes import attempt, raise_mistake
 from fastpipe.pending import is_pending
-from fastpipe.plain_lookup import attribute_of_class, own_attribute
+from fastpipe.plain_lookup import ByClass, attribute_of_class, own_attribute
 from fastpipe.program.core_job import LoadedImage
 from fastpipe.program.lower import lower
 from fastpipe.program.on_image import run_on_image, shape_of
@@ -181,7 +181,7 @@ def draw_and_run(
         raise
 
 
-@lru_cache(maxsize=256)
+@ByClass
 def _is_pillow(kind: type) -> bool:
     """True for Pillow's image classes, but not for v2's stand-ins, which have no pixels."""
     return issubclass(kind, Image.Image) and attribute_of_class(kind, "stands_for") is None
@@ -199,7 +199,7 @@ class ComposePlanSlot:
 
     def _call_for(self, image: object) -> ComposePlan | None:
         """The plan for an image; None if the transforms have to be called one by one."""
-        kind: object = type(image)
+        kind: type = type(image)
         if kind is not Image.Image and kind is not np.ndarray and not _is_pillow(kind):
             return None
         if torch_modes_active():

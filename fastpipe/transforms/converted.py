@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
-from fastpipe.plain_lookup import is_a
+from fastpipe.plain_lookup import ByClass, is_a
 
 
 class Converted:
@@ -45,7 +44,7 @@ def converted(kind: type, program: Any, is_program: bool) -> Converted:
     return result
 
 
-@lru_cache(maxsize=512)
+@ByClass
 def _class_of(kind: type) -> type[Converted]:
     names = {"__slots__": (), "__doc__": kind.__doc__, "__module__": __name__}
     derived: type[Converted] = type(kind)(kind.__name__, (Converted, kind), names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from PIL import Image
 
 from fastpipe.pillow.image_record import region_of
 from fastpipe.pillow.lazy_source import LazySource
+from fastpipe.plain_lookup import ByClass
 from fastpipe.rng import Stream, TorchStream
 from fastpipe.transforms.adapters import recipe_of
 from fastpipe.types import Box
@@ -113,11 +113,11 @@ def _part(array: Array, box: Box, several: bool = False) -> Array:
 
 def named_arrays_of(transform: object) -> NamedArrays | None:
     """The recipe by which a transform is called with named arrays; None for any other transform."""
-    kind: object = type(transform)
+    kind = type(transform)
     return _named_arrays_of(kind)
 
 
-@lru_cache(maxsize=512)
+@ByClass
 def _named_arrays_of(kind: type) -> NamedArrays | None:
     recipe = recipe_of(kind)
     takes_names = getattr(recipe, "takes_names", None)

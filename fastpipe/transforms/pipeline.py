@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import repeat
 from typing import Any, TypeAlias, cast
 
 import torch
 from torch.nn.modules import module as _modules
 
-from fastpipe.plain_lookup import class_attribute, module_of, modules_of, own_attribute, own_attributes
+from fastpipe.plain_lookup import (
+    ByClass,
+    class_attribute,
+    is_as_its_library_has_it,
+    module_of,
+    modules_of,
+    own_attribute,
+    own_attributes,
+)
 from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import UsersDraw, drawable, draws_from_stream, own_method
 from fastpipe.transforms.adapters import planned, recipe_of
@@ -124,7 +131,7 @@ def is_of_v2(adapted: object) -> bool:
 
 def members_within(transform: object) -> tuple[object, ...]:
     """The transforms that a known transform contains, whatever it does with them; none for a class of the user's."""
-    kind: object = type(transform)
+    kind = type(transform)
     if not _is_known(kind):
         return ()
     own = own_attributes(transform)
@@ -132,7 +139,7 @@ def members_within(transform: object) -> tuple[object, ...]:
     return tuple(found) if issubclass(type(found), LISTS) else ()
 
 
-@lru_cache(maxsize=512)
+@ByClass
 def _is_known(kind: type) -> bool:
     return recipe_of(kind) is not None or any(home.startswith("fastpipe.") for _, home in modules_of(kind))
 
@@ -147,7 +154,8 @@ def all_within(transform: object) -> Iterator[object]:
 def _is_compose(transform: object) -> bool:
     """True if the class itself declares it; a derived class may do something else."""
     kind = type(transform)
-    return own_attribute(kind, "_is_compose") is True and module_of(kind).startswith("fastpipe.")
+    is_ours = own_attribute(kind, "_is_compose") is True and module_of(kind).startswith("fastpipe.")
+    return is_ours and is_as_its_library_has_it(kind)
 
 
 def members_of(transform: Any) -> Sequence[ImageTransform] | None:

@@ -6,21 +6,36 @@ it may raise. Attributes such as a probability aren't compared, as each draw rea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from operator import is_
+from types import MappingProxyType
 
-from fastpipe.plain_lookup import are_same, bases_of, module_of, own_attributes
+from fastpipe.plain_lookup import (
+    METHODS,
+    are_same,
+    bases_of,
+    class_attribute,
+    is_as_its_library_has_it,
+    is_library_class,
+    module_of,
+    own_attributes,
+)
 from fastpipe.transforms._base import methods_to_keep
 from fastpipe.transforms.adapters import find_adapt
 from fastpipe.transforms.pipeline import GLOBAL_HOOKS, all_within, members_within
 
-_LIBRARIES = {"albumentations", "builtins", "fastpipe", "timm", "torch", "torchvision"}
-"""Packages whose classes aren't watched here: `fastpipe.hooks.library_functions` compares their functions."""
-_KEPT: tuple[Callable[[], None], ...] = (find_adapt.cache_clear, methods_to_keep.cache_clear)
+_NOT_WATCHED = {"albumentations", "builtins", "torch"}
+"""Packages whose classes aren't watched here."""
+_KEPT: tuple[Callable[[], None], ...] = (
+    is_as_its_library_has_it.cache_clear,
+    find_adapt.cache_clear,
+    methods_to_keep.cache_clear,
+)
 """Forget what is kept for each class."""
 
-_sizes: dict[int, tuple[type, int]] = {}
-"""A user's class, by its id, as a class may have no hash; and the number of its attributes when it was last planned."""
+_get = MappingProxyType.get
+_seen: dict[int, tuple[type, int, list[object]]] = {}
+"""A class, by its id, as a class may have no hash, with its `_contents` when it was last planned."""
 
 
 class Unchanged:
@@ -35,7 +50,7 @@ class Unchanged:
         within: the transforms, and all that they contain.
     """
 
-    __slots__ = ("_composites", "_kinds", "_lengths", "_members", "_transforms", "_watched", "within")
+    __slots__ = ("_composites", "_kinds", "_lengths", "_members", "_methods", "_transforms", "_watched", "within")
 
     def __init__(self, transforms: Iterable[object]) -> None:
         self._transforms = tuple(transforms)
@@ -49,31 +64,54 @@ class Unchanged:
         for one in within:
             own = own_attributes(one)
             watched += [own, *(own[name] for name in ("_forward_hooks", "_forward_pre_hooks") if name in own)]
-        watched += map(own_attributes, _users_classes(self._kinds))
+        # One that is replaced by another doesn't.
+        methods: list[tuple[Mapping[str, object], str, object]] = []
+        for kind in _watched_classes(self._kinds):
+            own = own_attributes(kind)
+            if not is_library_class(kind) or any(kind is one for one in self._kinds):
+                watched.append(own)
+            methods += [(own, name, own.get(name)) for name in _methods(kind)]
         self._watched = watched
         self._lengths = [*map(len, watched)]
+        self._methods = [[method[column] for method in methods] for column in range(3)]  # homes, names, values
 
     def holds(self, transforms: Sequence[object]) -> bool:
         """True if these are the same transforms, and nothing in them was exchanged, inserted or set since."""
         return (
             are_same(transforms, self._transforms)
             and [*map(len, self._watched)] == self._lengths
+            and all(map(is_, map(_get, *self._methods[:2]), self._methods[2]))
             and all(map(is_, map(type, self.within), self._kinds))
             and (not self._composites or all(map(are_same, map(members_within, self._composites), self._members)))
         )
 
 
 def _forget_changed_classes(transforms: Iterable[object]) -> None:
-    """Has a user's class looked at again if it has got an attribute since its objects were last planned."""
-    for kind in _users_classes(type(one) for transform in transforms for one in all_within(transform)):
-        size = len(own_attributes(kind))
-        if _sizes.setdefault(id(kind), (kind, size))[1] != size:
-            _sizes[id(kind)] = kind, size
+    """Has a class looked at again if it has got an attribute, or another method, since it was last planned."""
+    for kind in _watched_classes(type(one) for transform in transforms for one in all_within(transform)):
+        size, methods = _contents(kind)
+        _, size_before, before = _seen.setdefault(id(kind), (kind, size, methods))
+        if size != size_before or not are_same(methods, before):
+            _seen[id(kind)] = kind, size, methods
             for forget in _KEPT:
                 forget()
 
 
-def _users_classes(kinds: Iterable[type]) -> list[type]:
-    """The classes, and their bases, that the user wrote."""
+def _watched_classes(kinds: Iterable[type]) -> list[type]:
+    """The classes, and their bases, that the user wrote, or that are transforms of a library."""
     bases = {id(base): base for kind in kinds for base in bases_of(kind)}
-    return [base for base in bases.values() if module_of(base).partition(".")[0] not in _LIBRARIES]
+    return [base for base in bases.values() if module_of(base).partition(".")[0] not in _NOT_WATCHED]
+
+
+def _methods(kind: type) -> list[str]:
+    """The names of the methods of a class that are compared; of a user's class, whatever can be called."""
+    own = own_attributes(kind)
+    if is_library_class(kind):
+        return [name for name in METHODS if name in own]
+    return [name for name, value in own.items() if callable(value) or class_attribute(value, "__get__") is not None]
+
+
+def _contents(kind: type) -> tuple[int, list[object]]:
+    """The number of a class's attributes, and its methods."""
+    own = own_attributes(kind)
+    return len(own), [own.get(name) for name in _methods(kind)]

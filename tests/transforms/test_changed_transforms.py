@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +16,10 @@ from transforms.composed_calls import Blur, Outcome, assert_same, noise, recipe
 
 import fastpipe
 import fastpipe.transforms as T
+import fastpipe.transforms.v2 as T2
 
 V = torchvision.transforms
+V2 = V.v2
 
 
 def test_attributes_that_change(programs: list[Any]) -> None:
@@ -175,3 +180,123 @@ def test_a_hook_of_all_modules_that_comes_later(tmp_path: Any) -> None:
         with torch.nn.modules.module.register_module_forward_hook(lambda one, given, result: seen.append(one)):  # noqa: B023
             dataset[0]
         assert seen == [dataset.transform.transforms[0]]  # type: ignore[union-attr]
+
+
+def _flipped(method: Any) -> Any:
+    """A method with the names of another, whose module it has, too."""
+
+    @wraps(method)
+    def flips(self: Any, image: Any) -> Any:
+        return method(self, image).transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+
+    return flips
+
+
+def _corner(self: Any, image: Any) -> Any:
+    return image.crop((0, 0, 20, 20))
+
+
+_BOX = {"needs_crop": True, "top": 1, "left": 2, "height": 20, "width": 20, "needs_pad": False, "padding": [0] * 4}
+PATCHES: dict[str, Callable[[Any, Any], tuple[type, str, Any]]] = {
+    "forward": lambda home, compose: (home.RandomCrop, "forward", _corner),
+    "wrapped": lambda home, compose: (home.RandomCrop, "forward", _flipped(home.RandomCrop.forward)),
+    "get_params": lambda home, compose: (home.RandomCrop, "get_params", staticmethod(lambda *given: (1, 2, 20, 20))),
+    "make_params": lambda home, compose: (home.RandomCrop, "make_params", lambda *given: _BOX),
+    "__call__": lambda home, compose: (home.RandomCrop, "__call__", _corner),
+    "Compose": lambda home, compose: (home.Compose, "__call__", lambda self, image: image),
+    "ToTensor": lambda home, compose: (home.ToTensor, "__call__", lambda self, image: torch.zeros(1, 9, 9)),
+    "user's forward": lambda home, compose: (type(compose.transforms[1]), "forward", _corner),
+    "user's call": lambda home, compose: (type(compose.transforms[2]), "__call__", _corner),
+    "user's draw": lambda home, compose: (type(compose.transforms[3]), "get_params", lambda *given: (0, 1, 9, 9)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The transform `ToTensor:UserWarning")
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
+@pytest.mark.parametrize(("ours", "theirs"), [(T, V), (T2, V2)], ids=["v1", "v2"])
+def test_a_method_that_is_replaced_for_a_while(patch: Any, ours: Any, theirs: Any, tmp_path: Path) -> None:
+    image = as_pil(picture(61, 83))
+    image.save(tmp_path / "a.png")
+
+    def shown(home: Any, as_dataset: bool, early: bool) -> list[Any]:
+        class Module(torch.nn.Module):
+            def forward(self, image: Any) -> Any:
+                return image
+
+        class Plain:
+            def __call__(self, image: Any) -> Any:
+                return image
+
+        class Drawing(home.RandomCrop):  # type: ignore[misc]
+            @staticmethod
+            def get_params(*given: Any) -> Any:
+                return 0, 0, 9, 9
+
+        compose = home.Compose([home.RandomCrop(20), Module(), Plain(), Drawing(9), home.ToTensor()])
+        dataset = fastpipe.ImageList(([str(tmp_path / "a.png")], [0]), transform=compose) if as_dataset else None
+        torch.manual_seed(3)
+        results = []
+        for turn in range(4):
+            with pytest.MonkeyPatch.context() as patches:
+                if turn == 1 or (early and turn == 0):
+                    patches.setattr(*patch(home, compose), raising=False)
+                results += [compose(image) if dataset is None else dataset[0][0] for _ in range(1 + turn % 2)]
+        return [*results, torch.get_rng_state()]
+
+    for early in (False, True):
+        expected = shown(theirs, False, early)
+        for home, as_dataset in ((ours, False), (ours, True), (theirs, True)):
+            assert_same(shown(home, as_dataset, early), expected)
+
+
+class _Raises(type):
+    def __hash__(cls) -> int:
+        raise RuntimeError("no hash")
+
+    def __eq__(cls, other: object) -> bool:
+        raise RuntimeError("no ==")
+
+    def __instancecheck__(cls, thing: object) -> bool:
+        raise RuntimeError("no isinstance")
+
+    def __subclasscheck__(cls, kind: object) -> bool:
+        raise RuntimeError("no issubclass")
+
+
+@pytest.mark.filterwarnings("ignore:The transform `ToTensor:UserWarning")
+@pytest.mark.parametrize(("ours", "theirs"), [(T, V), (T2, V2)], ids=["v1", "v2"])
+def test_a_metaclass_that_raises_ends_nothing(ours: Any, theirs: Any, tmp_path: Path) -> None:
+    image = as_pil(picture(61, 83))
+    image.save(tmp_path / "a.png")
+
+    def shown(home: Any, as_dataset: bool) -> list[Any]:
+        class Plain(metaclass=_Raises):
+            def __call__(self, image: Any) -> Any:
+                return image.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+
+        class Module(torch.nn.Module, metaclass=_Raises):
+            def forward(self, image: Any) -> Any:
+                return image.transpose(Image.Transpose.ROTATE_90)
+
+        class Crop(home.RandomCrop, metaclass=_Raises):  # type: ignore[misc]
+            pass
+
+        class Flipped(home.RandomCrop, metaclass=_Raises):  # type: ignore[misc]
+            def forward(self, image: Any) -> Any:
+                return super().forward(image).transpose(Image.Transpose.FLIP_TOP_BOTTOM)
+
+        members = [Crop(30), Plain(), Module(), Flipped(20), home.ToTensor()]
+        results = []
+        for transform in (home.Compose(members), *(home.Compose([one, members[-1]]) for one in members[:-1])):
+            torch.manual_seed(3)
+            if as_dataset:
+                assert fastpipe.explain(transform)
+                dataset = fastpipe.ImageList(([str(tmp_path / "a.png")], [0]), transform=transform)
+                results += [dataset[0][0], fastpipe.convert(transform)(image)]
+            else:
+                results += [transform(image), transform(image)]
+        return [*results, torch.get_rng_state()]
+
+    assert_same(shown(ours, False), shown(theirs, False))
+    assert_same(shown(ours, True), shown(theirs, False))
+    assert_same(shown(theirs, True), shown(theirs, False))
