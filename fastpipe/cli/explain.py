@@ -88,9 +88,8 @@ def explain(
     elif ":" in subject or subject.endswith(".py"):
         target = find_object(subject)
     else:
-        raise DatasetError(
-            f"there is no file or folder {subject}{_near(subject)}; to explain what a script makes, give MODULE:NAME"
-        )
+        named = f"{subject or repr(subject)}{_near(subject)}"
+        raise DatasetError(f"there is no file or folder {named}; to explain what a script makes, give MODULE:NAME")
     explanation = fastpipe.explain(target, shape=size)
     if is_path:  # name the path, not the list made of some of its files
         explanation = replace(explanation, subject=f"{subject}, {explanation.subject.rpartition(', ')[2]}")

@@ -86,7 +86,7 @@ def check_root(directory: str | Path) -> None:
     if not os.path.isdir(directory):
         kind = NotADirectoryError if os.path.exists(directory) else FileNotFoundError
         raise kind(
-            f"{os.fspath(directory)} is not a folder: give the one that holds a folder of images for each "
+            f"{os.fspath(directory) or repr('')} is not a folder: give the one that holds a folder of images for each "
             "class, or a .zip or .tar of it."
         )
 

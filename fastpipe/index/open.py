@@ -120,7 +120,7 @@ def named_images(
         try:
             check_regular(path)
         except FileNotFoundError:
-            raise DatasetError(f"there is no {path}: give {what}.") from None
+            raise DatasetError(f"there is no {path or repr(path)}: give {what}.") from None
         except OSError as error:
             raise DatasetError(f"{path} can't be opened, {error.strerror}: give {what}.") from None
     with contextlib.suppress(format.UnusableIndex):  # a folder that is no index

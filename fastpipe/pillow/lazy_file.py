@@ -204,8 +204,8 @@ class LazyFile(_Base):
 
     def _lazy_to_record(self, modes: tuple[str, ...]) -> LazyImage | None:
         """The image as `_lazy_in` has it; None also if it is to get pixels, since many small parts were asked for."""
-        source: LazySource | None = vars(self).get("_fastpipe_source")  # None before the file is read, too
-        return None if source is not None and source.gets_pixels else self._lazy_in(modes)
+        source = vars(self).get("_fastpipe_source")  # absent before the file is read
+        return None if source and source.gets_pixels else self._lazy_in(modes)
 
     def _lazy_in(self, modes: tuple[str, ...]) -> LazyImage | None:
         """The image as a lazy image, if its mode is one of ``modes``; None if Pillow has to decode it.
@@ -358,10 +358,10 @@ def _recorded(name: str) -> object:
 
     @wraps(getattr(Image.Image, name))
     def method(self: LazyFile, *arguments: object, **options: object) -> Image.Image:
-        if self._im is not None:
-            result: Image.Image = getattr(super(LazyFile, self), name)(*arguments, **options)
-            return result
-        return self._done_to(self._lazy_to_record(OWN_MODES), name, *arguments, **options)
+        if self._im is None:
+            return self._done_to(self._lazy_to_record(OWN_MODES), name, *arguments, **options)
+        pillows: Callable[..., Image.Image] = getattr(super(LazyFile, self), name)
+        return pillows(*arguments, **options)
 
     return method
 

@@ -51,8 +51,8 @@ def store_cache(folder: str) -> Cache:
     """
     if not Cache.is_in(folder):
         raise DatasetError(
-            f"{folder} is no cache of files from stores: give the folder that fastpipe.Cache was made with, or none to "
-            "see the cache of indexes."
+            f"{os.fspath(folder) or repr('')} is no cache of files from stores: give the folder that fastpipe.Cache "
+            "was made with, or none to see the cache of indexes."
         )
     return Cache(folder)
 

@@ -133,6 +133,12 @@ def test_a_place_that_isn_t_there_is_told_in_a_line(name: str, capsys: pytest.Ca
         assert printed.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - {"pack", "run", "unpack"}))
+def test_an_empty_place_is_told_as_a_pair_of_quotes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code([name, ""]) == 1
+    assert "''" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_ctrl_c_is_a_line_and_130(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
