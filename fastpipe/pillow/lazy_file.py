@@ -69,7 +69,6 @@ if TYPE_CHECKING:
 else:
     _Base = object
 
-
 _UNREADABLE = "a file object that can't be read from its beginning to its end"
 
 
