@@ -48,7 +48,7 @@ class IndexedDataset(ImageDataset[SampleT]):
         return samples.index_.samples_at(indices)
 
     def alternatives(self, index: int, generator: np.random.Generator) -> Iterator[int]:
-        """As of `ImageDataset`; for a sample without a label, all others."""
+        """The samples that `ImageDataset.alternatives` gives; for a sample without a label, all others."""
         target = self.sample(index)[1]
         if target == NO_CLASS or target != target:  # NaN, where targets are floats
             return (other for other in generator.permutation(len(self)).tolist() if other != index)

@@ -34,7 +34,7 @@ class JointDataset(ImageDataset[SampleT]):
     """
 
     _fastpipe_spreads_targets = False
-    """If no joint transform is given: True for samples (image, *targets), False for (image, target)."""
+    """Without a joint transform: True for samples (image, *targets), False for (image, target)."""
 
     @with_options(ImageOptions)
     def __init__(

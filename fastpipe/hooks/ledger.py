@@ -350,8 +350,11 @@ class Ledger:
                         path.unlink()
 
     def total(self) -> tuple[list[Site], list[str]]:
-        """The sites and notes of this process and its children."""
+        """The sites and notes of this process and its children, for a report: measures what packing would give."""
         self.decodes.measure()
+        return self._counted()
+
+    def _counted(self) -> tuple[list[Site], list[str]]:
         sites = {key: Site.of(asdict(site)) for key, site in [*self._sites.items()]}
         accounts = [] if self._folder is None else _accounts(self._folder)
         notes = {**self.notes, **_notes_in(accounts)}
@@ -359,7 +362,7 @@ class Ledger:
 
     def has_images(self) -> bool:
         """True if this process or its children have made images."""
-        return any(site.images for site in self.total()[0] if site.kind != "loader")
+        return any(site.images for site in self._counted()[0] if site.kind != "loader")
 
 
 def _accounts(folder: str) -> list[_Account]:

@@ -159,7 +159,8 @@ def test_a_scripts_images_are_measured(tmp_path: Path, kind: str) -> None:
     assert torch.equal(state, after)
     for one, other in zip(made, expected, strict=True):
         assert torch.equal(one[0], other[0])
-    if kind == "own":  # no image of the script's waits for that
+    assert LEDGER.has_images()
+    if kind == "own":  # neither an image of the script's nor the start of its workers waits for that
         assert not any(site.packing.images for site in LEDGER._sites.values())
     (found,) = [site.packing for site in LEDGER.total()[0] if site.packing.images]
     assert found.images == 2
