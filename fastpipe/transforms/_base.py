@@ -19,7 +19,6 @@ from fastpipe.plain_lookup import (
     attribute_of_class,
     bases_of,
     class_attribute,
-    is_as_its_library_has_it,
     module_of,
     own_attributes,
 )
@@ -27,6 +26,7 @@ from fastpipe.rng import Stream, StreamGenerators, TorchStream, stream_of
 from fastpipe.tensor_kernels.torchscript import Fill, Floats, Image, Ints
 from fastpipe.transforms.adapters import planned
 from fastpipe.transforms.named_arrays import call_with_image, named_arrays_of
+from fastpipe.transforms.replaced_methods import is_as_its_library_has_it
 from fastpipe.types import Generators, ImageShape, ImageTransform, Step
 
 if TYPE_CHECKING:

@@ -17,13 +17,12 @@ from fastpipe.foreign_code import outcome_of
 from fastpipe.plain_lookup import (
     ByClass,
     bases_of,
-    is_as_its_library_has_it,
     modules_of,
     own_attributes,
-    position_of,
 )
 from fastpipe.plain_way import raise_interruption
 from fastpipe.transforms.converted import seen_through
+from fastpipe.transforms.replaced_methods import is_as_its_library_has_it
 
 RECIPES = {
     "albumentations": "fastpipe.interop.albumentations.recipe",
@@ -139,8 +138,8 @@ def _known_base(kind: type, table: Mapping[type, object]) -> type | None:
     A subclass may define a constructor, a repr, and methods with new names.
     """
     lineage = bases_of(kind)
-    classes = [*table]
-    place = next((number for number, base in enumerate(lineage) if position_of(base, classes) >= 0), None)
+    # By identity: a user's metaclass may have no hash.
+    place = next((number for number, base in enumerate(lineage) if any(base is kind for kind in table)), None)
     if place is None:
         return None
     base = lineage[place]

@@ -13,7 +13,6 @@ from torch.nn.modules import module as _modules
 from fastpipe.plain_lookup import (
     ByClass,
     class_attribute,
-    is_as_its_library_has_it,
     module_of,
     modules_of,
     own_attribute,
@@ -23,6 +22,7 @@ from fastpipe.rng import StreamGenerators, drawing
 from fastpipe.transforms._base import UsersDraw, drawable, draws_from_stream, own_method
 from fastpipe.transforms.adapters import planned, recipe_of
 from fastpipe.transforms.converted import seen_through
+from fastpipe.transforms.replaced_methods import is_as_its_library_has_it
 from fastpipe.types import Generators, ImageShape, ImageTransform, Recipe, Step
 
 _Draw: TypeAlias = Callable[..., tuple[Step, ...]]

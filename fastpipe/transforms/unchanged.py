@@ -11,18 +11,16 @@ from operator import is_
 from types import MappingProxyType
 
 from fastpipe.plain_lookup import (
-    METHODS,
     are_same,
     bases_of,
     class_attribute,
-    is_as_its_library_has_it,
-    is_library_class,
     module_of,
     own_attributes,
 )
 from fastpipe.transforms._base import methods_to_keep
 from fastpipe.transforms.adapters import find_adapt
 from fastpipe.transforms.pipeline import GLOBAL_HOOKS, all_within, members_within
+from fastpipe.transforms.replaced_methods import METHODS, is_as_its_library_has_it, is_library_class
 
 _NOT_WATCHED = {"albumentations", "builtins", "torch"}
 """Packages whose classes aren't watched here."""
